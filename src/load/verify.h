@@ -1,0 +1,40 @@
+// Checks a model file without loading it: the whole directory under the reader's limits, and the
+// hash of every byte.
+//
+// Thread rule: pure function of the file.
+#ifndef MOORING_LOAD_VERIFY_H_
+#define MOORING_LOAD_VERIFY_H_
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <string>
+
+#include "base/result.h"
+#include "load/sha256.h"
+#include "tensor/dtype.h"
+
+namespace mooring {
+
+struct VerifyReport {
+  std::filesystem::path path = {};
+  std::string container = {};     // "GGUF v3"
+  std::string architecture = {};  // empty when the file names none
+  uint64_t file_bytes = 0;
+  std::string sha256 = {};
+  uint64_t key_count = 0;
+  uint64_t tensor_count = 0;
+  uint64_t tensor_bytes = 0;
+  std::map<DType, uint64_t> tensors_per_type = {};
+};
+
+// Errors: those of OpenModelFile; kFaultFound when the hash is not `sha256`; kInterrupted when
+// `step` says so.
+Result<VerifyReport> VerifyModelFile(const std::filesystem::path& path,
+                                     const std::optional<std::string>& sha256 = std::nullopt,
+                                     const StepFunction& step = {});
+
+}  // namespace mooring
+
+#endif  // MOORING_LOAD_VERIFY_H_
