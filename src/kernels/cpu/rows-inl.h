@@ -1,0 +1,119 @@
+// Functions over one row of activations.
+#ifndef MOORING_KERNELS_CPU_ROWS_INL_H_
+#define MOORING_KERNELS_CPU_ROWS_INL_H_
+
+#include "kernels/cpu/math-inl.h"
+#include "kernels/kernels.h"
+
+namespace mooring::MOORING_ISA {
+namespace {
+
+[[gnu::always_inline]] inline int RestOf(int64_t count, int64_t i) {
+  return static_cast<int>(count - i);
+}
+
+void RmsNorm(const float* x, const float* weight, float epsilon, int64_t count, float* out) {
+  constexpr int kParts = 4;  // chains of additions, for their latency
+  Vec::F part[kParts] = {Vec::Zero(), Vec::Zero(), Vec::Zero(), Vec::Zero()};
+  int64_t i = 0;
+  for (; i + kParts * Vec::kLanes <= count; i += kParts * Vec::kLanes) {
+    for (int p = 0; p < kParts; ++p) {
+      const Vec::F v = Vec::Load(x + i + p * Vec::kLanes);
+      part[p] = Vec::Fma(v, v, part[p]);
+    }
+  }
+  for (; i + Vec::kLanes <= count; i += Vec::kLanes) {
+    const Vec::F v = Vec::Load(x + i);
+    part[0] = Vec::Fma(v, v, part[0]);
+  }
+  if (i < count) {
+    const Vec::F v = Vec::Load(x + i, RestOf(count, i));
+    part[1] = Vec::Fma(v, v, part[1]);
+  }
+  const float square_sum =
+      Vec::Sum(Vec::Add(Vec::Add(part[0], part[1]), Vec::Add(part[2], part[3])));
+  const Vec::F inverse =
+      Vec::Set(1.0F / __builtin_sqrtf(square_sum / static_cast<float>(count) + epsilon));
+  for (i = 0; i + Vec::kLanes <= count; i += Vec::kLanes) {
+    Vec::Store(out + i, Vec::Mul(Vec::Mul(Vec::Load(x + i), inverse), Vec::Load(weight + i)));
+  }
+  if (i < count) {
+    const int rest = RestOf(count, i);
+    Vec::Store(out + i,
+               Vec::Mul(Vec::Mul(Vec::Load(x + i, rest), inverse), Vec::Load(weight + i, rest)),
+               rest);
+  }
+}
+
+void Add(const float* y, int64_t count, float* x) {
+  int64_t i = 0;
+  for (; i + Vec::kLanes <= count; i += Vec::kLanes) {
+    Vec::Store(x + i, Vec::Add(Vec::Load(x + i), Vec::Load(y + i)));
+  }
+  if (i < count) {
+    const int rest = RestOf(count, i);
+    Vec::Store(x + i, Vec::Add(Vec::Load(x + i, rest), Vec::Load(y + i, rest)), rest);
+  }
+}
+
+[[gnu::always_inline]] inline Vec::F SwiGluLanes(Vec::F gate, Vec::F up) {
+  const Vec::F denominator = Vec::Add(Vec::Set(1.0F), Exp(Vec::Sub(Vec::Zero(), gate)));
+  return Vec::Mul(Vec::Div(gate, denominator), up);
+}
+
+void SwiGlu(const float* gate, const float* up, int64_t count, float* out) {
+  int64_t i = 0;
+  for (; i + Vec::kLanes <= count; i += Vec::kLanes) {
+    Vec::Store(out + i, SwiGluLanes(Vec::Load(gate + i), Vec::Load(up + i)));
+  }
+  if (i < count) {
+    const int rest = RestOf(count, i);
+    Vec::Store(out + i, SwiGluLanes(Vec::Load(gate + i, rest), Vec::Load(up + i, rest)), rest);
+  }
+}
+
+// The same bits as the reference: every step below is exact or rounds as it does.
+void QuantizeRow(const float* x, int64_t count, QuantBlock* blocks) {
+  for (int64_t b = 0; b < count / kBlockItems; ++b, x += kBlockItems) {
+    Vec::F most = Vec::Zero();
+    for (int i = 0; i < kBlockItems; i += Vec::kLanes) {
+      most = Vec::Max(Vec::Abs(Vec::Load(x + i)), most);
+    }
+    float largest = Vec::Largest(most);
+    if (largest < kQuantizeToZero) largest = 0.0F;
+    const Vec::F inverse = Vec::Set(largest > 0.0F ? 127.0F / largest : 0.0F);
+    Vec::F sum = Vec::Zero();  // of whole numbers: exact
+    for (int i = 0; i < kBlockItems; i += Vec::kLanes) {
+      const Vec::F item = Vec::Round(Vec::Mul(Vec::Load(x + i), inverse));
+      Vec::StoreInt8(blocks[b].quant + i, item);
+      sum = Vec::Add(sum, item);
+    }
+    blocks[b].scale = largest / 127.0F;
+    blocks[b].weighted_sum = blocks[b].scale * Vec::Sum(sum);
+  }
+}
+
+template <Vec::F (*kRound)(Vec::F)>
+void RoundItems(const float* x, int64_t count, float* out) {
+  int64_t i = 0;
+  for (; i + Vec::kLanes <= count; i += Vec::kLanes) {
+    Vec::Store(out + i, kRound(Vec::Load(x + i)));
+  }
+  if (i < count) {
+    const int rest = RestOf(count, i);
+    Vec::Store(out + i, kRound(Vec::Load(x + i, rest)), rest);
+  }
+}
+
+void RoundRow(DType dtype, const float* x, int64_t count, float* out) {
+  if (dtype == DType::kF16) {
+    RoundItems<&Vec::RoundHalf>(x, count, out);
+  } else {
+    RoundItems<&Vec::RoundBFloat>(x, count, out);
+  }
+}
+
+}  // namespace
+}  // namespace mooring::MOORING_ISA
+
+#endif  // MOORING_KERNELS_CPU_ROWS_INL_H_

@@ -1,0 +1,42 @@
+// The table of one instruction set. Included last by avx2.cc and avx512.cc.
+#ifndef MOORING_KERNELS_CPU_TABLE_INL_H_
+#define MOORING_KERNELS_CPU_TABLE_INL_H_
+
+#include "kernels/cpu/attend-inl.h"
+#include "kernels/cpu/cpu.h"
+#include "kernels/cpu/formats-inl.h"
+#include "kernels/cpu/logits-inl.h"
+#include "kernels/cpu/matmul_float-inl.h"
+#include "kernels/cpu/matmul_int8-inl.h"
+#include "kernels/cpu/rows-inl.h"
+
+#define MOORING_STRING_(x) #x
+#define MOORING_STRING(x) MOORING_STRING_(x)
+
+namespace mooring::MOORING_ISA {
+
+const Kernels kOperations = {
+    .name = {MOORING_STRING(MOORING_ISA), sizeof(MOORING_STRING(MOORING_ISA)) - 1},
+    .formats = {},
+    .RmsNorm = &RmsNorm,
+    .Add = &Add,
+    .SwiGlu = &SwiGlu,
+    .QuantizeRow = &QuantizeRow,
+    .RoundRow = &RoundRow,
+    .ArgMax = &ArgMax,
+    .LogSumExp = &LogSumExp,
+    .Append = &Append,
+    .AttendPages = &AttendPages,
+    .MergeAttention = &MergeAttention,
+    .FinishAttention = &FinishAttention};
+
+const FormatKernels kF32 = {&Dequantize<F32>, &MatmulFloat<F32>, nullptr};
+const FormatKernels kF16 = {&Dequantize<F16>, &MatmulFloat<F16>, nullptr};
+const FormatKernels kBF16 = {&Dequantize<BF16>, &MatmulFloat<BF16>, nullptr};
+const FormatKernels kQ8_0 = {&Dequantize<Q8_0>, &MatmulFloat<Q8_0>, &MatmulInt8<Q8_0>};
+const FormatKernels kQ4_0 = {&Dequantize<Q4_0>, &MatmulFloat<Q4_0>, &MatmulInt8<Q4_0>};
+const FormatKernels kQ4_1 = {&Dequantize<Q4_1>, &MatmulFloat<Q4_1>, &MatmulInt8<Q4_1>};
+
+}  // namespace mooring::MOORING_ISA
+
+#endif  // MOORING_KERNELS_CPU_TABLE_INL_H_
