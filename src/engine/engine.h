@@ -1,0 +1,146 @@
+// The engine: many conversations, one model, one thread that changes state.
+//
+// Step is the heart: Drain the queue of submitted turns; Plan what each window keeps; Schedule the
+// rows; run the model Forward; Deliver tokens to logs and sinks. All memory is taken at start.
+//
+// Thread rule: Submit and Cancel may be called from any thread. Everything else belongs to the thread
+// that runs Step.
+#ifndef MOORING_ENGINE_ENGINE_H_
+#define MOORING_ENGINE_ENGINE_H_
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/arena.h"
+#include "base/result.h"
+#include "engine/conversation.h"
+#include "engine/scheduler.h"
+#include "engine/turn.h"
+#include "memory/page_pool.h"
+#include "model/model.h"
+#include "text/tokenizer.h"
+
+namespace mooring {
+
+struct EngineOptions {
+  std::string policy = "sinks";
+  WindowShape window = {.capacity = 2048, .anchors = 4};
+  DType key_value = DType::kF16;  // kF16 or kF32
+  bool force_window = false;      // allow windows beyond what the model was trained on
+  int conversations = 1;          // held at the same time, each with a whole window
+  int step_rows = 128;            // tokens per step
+  int logit_rows = 8;             // rows with logits per step, at least `conversations`
+};
+
+// Where the engine's memory went, in bytes.
+struct EngineMemory {
+  uint64_t weights = 0;    // mapped from the model file
+  uint64_t pages = 0;      // the pool
+  uint64_t workspace = 0;  // buffers of a step
+  uint64_t tables = 0;     // rotary angles
+};
+
+class Engine {
+ public:
+  // Checks the options against the model and takes all memory. `tokenizer` and `model` outlive it.
+  // kUsage: a window beyond the trained one without force_window, an unknown policy, a shape that
+  // cannot be. kResources: it does not fit.
+  static Result<std::unique_ptr<Engine>> Create(const Model* model, const Tokenizer* tokenizer,
+                                                const EngineOptions& options);
+  ~Engine();
+
+  const EngineOptions& options() const { return options_; }
+  const Model& model() const { return *model_; }
+  const Tokenizer& tokenizer() const { return *tokenizer_; }
+  EngineMemory memory() const;
+
+  // A new, empty conversation; kResources when `options.conversations` exist already.
+  Result<ConversationId> Open();
+  // Ends it, cancelling its turn. REQUIRES: it exists.
+  void Close(ConversationId id);
+  // A second conversation with the same log and window, sharing pages. kResources when there is no
+  // room. REQUIRES: it exists and is idle.
+  Result<ConversationId> Fork(ConversationId id);
+  // Null when there is none of that id. Valid until the next call that is not const.
+  const Conversation* Find(ConversationId id) const;
+
+  // Puts a turn on the queue; `sink` lives until its OnEnd. kUsage: settings, stop strings or token
+  // ids out of range. kStateHeld: the queue is full. A conversation that does not exist or has a turn
+  // already ends the turn with kCancelled at the next Step.
+  Status Submit(ConversationId id, TurnRequest request, Sink* sink);
+  // Ends the turn at the next Step. Does nothing when there is none. Async-signal-safe: no.
+  void Cancel(ConversationId id);
+
+  // One step; false when there was nothing to do.
+  bool Step();
+  // Steps until the conversation is idle. What `chat` and the tests use.
+  void RunUntilIdle(ConversationId id);
+
+  // A conversation's log and window as bytes (talk/ puts them into files), and back into a new one.
+  // REQUIRES for saving: it exists and is idle.
+  void AppendSnapshot(ConversationId id, std::string* out) const;
+  Result<ConversationId> OpenSnapshot(std::span<const std::byte> bytes);
+
+ private:
+  struct Submitted {
+    ConversationId id = 0;
+    bool cancel = false;
+    TurnRequest request;
+    Sink* sink = nullptr;
+  };
+
+  Engine(const Model* model, const Tokenizer* tokenizer, const EngineOptions& options,
+         const Policy* policy, std::unique_ptr<PagePool> pool);
+
+  Conversation* FindMutable(ConversationId id);
+  Conversation* OpenEmpty();
+
+  void Drain();
+  void Plan();
+  bool Schedule();
+  void Forward();
+  void Deliver();
+
+  void StartTurn(Conversation& conversation, Submitted submitted);
+  bool AddPart(Conversation& conversation, const WaitingWork& work, int row_count);
+  void DeliverRow(Conversation& conversation, LogIndex index, std::span<const float> logits);
+  void TakeToken(Conversation& conversation, const SampledToken& sampled);
+  void RewindStopString(Conversation& conversation);
+  void EndTurn(Conversation& conversation, TurnEnd end);
+
+  const Model* model_;
+  const Tokenizer* tokenizer_;
+  EngineOptions options_;
+  const Policy* policy_;
+  std::unique_ptr<PagePool> pool_;
+  RotaryTable rotary_;
+  Workspace workspace_;
+  SamplerScratch sampler_scratch_;
+  std::vector<TokenId> recent_;  // [kMaxPenaltyWindow] the last tokens of the log being sampled
+  Arena arena_;
+
+  std::vector<std::unique_ptr<Conversation>> conversations_;
+  ConversationId next_id_ = 1;
+
+  std::mutex queue_mutex_;
+  std::vector<Submitted> queue_;     // guarded by queue_mutex_
+  std::vector<Submitted> drained_;   // the engine thread's half of the queue
+
+  // The step that is being built; reserved at start.
+  std::vector<WaitingWork> work_;
+  std::vector<int> scheduled_rows_;
+  int schedule_turn_ = 0;
+  std::vector<TokenId> tokens_;
+  std::vector<RowPlace> places_;
+  std::vector<int> logit_rows_;
+  std::vector<StepPart> parts_;
+  std::vector<Conversation*> part_owners_;
+};
+
+}  // namespace mooring
+
+#endif  // MOORING_ENGINE_ENGINE_H_

@@ -1,0 +1,89 @@
+// A conversation's log and window as bytes and back.
+//
+// Layout, little endian: u64 token count, i32 ids, one byte per token (1: generated), then the window
+// (memory/window_snapshot.cc). Whoever stores the bytes adds the checksums.
+
+#include <fmt/format.h>
+
+#include <cstring>
+
+#include "base/checked.h"
+#include "engine/engine.h"
+
+namespace mooring {
+namespace {
+
+Error Corrupt(std::string where, std::string expected, std::string found) {
+  return Error{.kind = ErrorKind::kModelInvalid,
+               .what = "the saved conversation cannot be used",
+               .where = std::move(where),
+               .expected = std::move(expected),
+               .found = std::move(found)};
+}
+
+}  // namespace
+
+void Engine::AppendSnapshot(ConversationId id, std::string* out) const {
+  const Conversation* conversation = Find(id);
+  CHECK(conversation != nullptr && !conversation->busy(), "conversation {} is missing or busy", id);
+  const TokenLog& log = conversation->log_;
+  const auto count = static_cast<uint64_t>(log.end().value);
+  const size_t at = out->size();
+  out->resize(at + sizeof(count) + count * (sizeof(TokenId) + 1));
+  std::memcpy(out->data() + at, &count, sizeof(count));
+  char* ids = out->data() + at + sizeof(count);
+  char* bits = ids + count * sizeof(TokenId);
+  for (uint64_t i = 0; i < count; ++i) {
+    const LogIndex index = {static_cast<int64_t>(i)};
+    const TokenId token = log.token(index);
+    std::memcpy(ids + i * sizeof(token), &token, sizeof(token));
+    bits[i] = log.generated(index) ? 1 : 0;
+  }
+  conversation->window_.AppendSnapshot(out);
+}
+
+Result<ConversationId> Engine::OpenSnapshot(std::span<const std::byte> bytes) {
+  uint64_t count = 0;
+  if (bytes.size() < sizeof(count)) {
+    return Corrupt("length", fmt::format("at least {} bytes", sizeof(count)),
+                   fmt::format("{}", bytes.size()));
+  }
+  std::memcpy(&count, bytes.data(), sizeof(count));
+  const CheckedSize log_bytes = CheckedSize(count) * (sizeof(TokenId) + 1) + sizeof(count);
+  if (!log_bytes.AtMost(bytes.size())) {
+    return Corrupt("token count", fmt::format("a log inside {} bytes", bytes.size()),
+                   fmt::format("{} tokens", count));
+  }
+  TokenLog log;
+  const std::byte* ids = bytes.data() + sizeof(count);
+  const std::byte* bits = ids + count * sizeof(TokenId);
+  for (uint64_t i = 0; i < count; ++i) {
+    TokenId token = 0;
+    std::memcpy(&token, ids + i * sizeof(token), sizeof(token));
+    if (token < 0 || token >= model_->arch().vocab_size) {
+      return Corrupt(fmt::format("token {}", i),
+                     fmt::format("an id below {}", model_->arch().vocab_size),
+                     fmt::format("{}", token));
+    }
+    log.Append(token, bits[i] == std::byte{1});
+  }
+  Conversation* conversation = OpenEmpty();
+  if (conversation == nullptr) {
+    return Error{.kind = ErrorKind::kResources,
+                 .what = "no room for another conversation",
+                 .where = "engine",
+                 .expected = fmt::format("at most {}", options_.conversations),
+                 .found = fmt::format("{} already", options_.conversations)};
+  }
+  conversation->log_ = std::move(log);
+  const ConversationId id = conversation->id_;
+  const Status restored = conversation->window_.RestoreSnapshot(bytes.subspan(*log_bytes.value()));
+  const int64_t pending = conversation->pending_rows();
+  if (restored.ok() && pending >= 0 && pending <= 1) return id;
+  Close(id);
+  if (!restored.ok()) return restored.error();
+  return Corrupt("tokens read", "all of the log, but for one at most",
+                 fmt::format("{} tokens not read", pending));
+}
+
+}  // namespace mooring

@@ -1,0 +1,73 @@
+#include "engine/scheduler.h"
+
+#include <algorithm>
+
+#include "base/check.h"
+#include "tensor/kv_view.h"
+
+namespace mooring {
+namespace {
+
+// What is left of a budget while rows are handed out.
+class Remaining {
+ public:
+  explicit Remaining(const StepBudget& budget) : left_(budget) {}
+
+  // Gives up to `wanted` more rows to a conversation that has `*rows` already; says how many.
+  int Give(const WaitingWork& work, int wanted, int* rows) {
+    if (*rows == 0 && left_.parts == 0) return 0;
+    const int64_t pending = work.pending_rows - *rows;
+    int count = static_cast<int>(std::min<int64_t>(pending, std::min(wanted, left_.rows)));
+    if (work.every_logit) {
+      count = std::min(count, left_.logit_rows);
+    } else if (work.wants_logits && count == pending && left_.logit_rows == 0) {
+      --count;  // the last row waits for a step that has a row of logits for it
+    }
+    if (count <= 0) return 0;
+    if (work.every_logit) {
+      left_.logit_rows -= count;
+    } else if (work.wants_logits && count == pending) {
+      --left_.logit_rows;
+    }
+    if (*rows == 0) --left_.parts;
+    left_.rows -= count;
+    *rows += count;
+    return count;
+  }
+
+ private:
+  StepBudget left_;
+};
+
+}  // namespace
+
+int ScheduleRows(std::span<const WaitingWork> work, const StepBudget& budget, int first,
+                 std::span<int> rows) {
+  CHECK(work.size() == rows.size());
+  std::ranges::fill(rows, 0);
+  const auto count = static_cast<int>(work.size());
+  if (count == 0) return 0;
+  first %= count;
+  Remaining remaining(budget);
+  const auto at = [&](int turn) { return static_cast<size_t>((first + turn) % count); };
+  // Replies under way first.
+  for (int turn = 0; turn < count; ++turn) {
+    if (work[at(turn)].pending_rows == 1) remaining.Give(work[at(turn)], 1, &rows[at(turn)]);
+  }
+  // Then whoever reads, a page in turn, until nothing more can be given.
+  int last_served = -1;
+  for (bool given = true; given;) {
+    given = false;
+    for (int turn = 0; turn < count; ++turn) {
+      const size_t i = at(turn);
+      if (work[i].pending_rows <= rows[i]) continue;
+      if (remaining.Give(work[i], kPageSlots, &rows[i]) > 0) {
+        given = true;
+        last_served = static_cast<int>(i);
+      }
+    }
+  }
+  return last_served < 0 ? first : (last_served + 1) % count;
+}
+
+}  // namespace mooring

@@ -1,0 +1,246 @@
+// Engine::Step and its five verbs.
+
+#include <algorithm>
+#include <utility>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "engine/engine.h"
+
+namespace mooring {
+
+bool Engine::Step() {
+  Drain();
+  Plan();
+  if (!Schedule()) return false;
+  Forward();
+  Deliver();
+  return true;
+}
+
+void Engine::Drain() {
+  {
+    const std::lock_guard lock(queue_mutex_);
+    std::swap(queue_, drained_);
+  }
+  for (Submitted& submitted : drained_) {
+    Conversation* conversation = FindMutable(submitted.id);
+    if (submitted.sink == nullptr) {  // the cancel of a turn that is under way
+      if (conversation != nullptr && conversation->busy()) {
+        EndTurn(*conversation, TurnEnd::kCancelled);
+      }
+    } else if (submitted.cancel || conversation == nullptr || conversation->busy()) {
+      submitted.sink->OnEnd(TurnEnd::kCancelled, {});
+    } else {
+      StartTurn(*conversation, std::move(submitted));
+    }
+  }
+  drained_.clear();
+}
+
+void Engine::StartTurn(Conversation& conversation, Submitted submitted) {
+  for (const TokenId token : submitted.request.tokens) conversation.log_.Append(token, false);
+  StopMatcher stop(submitted.request.stop);
+  conversation.turn_.emplace(RunningTurn{.request = std::move(submitted.request),
+                                         .sink = submitted.sink,
+                                         .stats = {},
+                                         .started_seconds = MonotonicSeconds(),
+                                         .first_token_seconds = 0.0,
+                                         .detokenizer = Detokenizer(*tokenizer_),
+                                         .stop = std::move(stop),
+                                         .text_bytes = 0,
+                                         .shown_bytes = 0,
+                                         .token_starts = {}});
+  if (conversation.pending_rows() > 0) return;
+  // Nothing is left to read. To go on, the last token is read once more for its logits; that writes
+  // the same bits again.
+  if (conversation.turn_->request.max_tokens > 0 && !conversation.log_.empty()) {
+    conversation.window_.Rewind(1);
+  } else {
+    EndTurn(conversation, TurnEnd::kLength);
+  }
+}
+
+void Engine::Plan() {
+  for (const auto& conversation : conversations_) {
+    if (!conversation->busy() || conversation->pending_rows() == 0) continue;
+    arena_.Reset();
+    conversation->window_.Apply(
+        conversation->policy_->Propose(conversation->window_.Facts(), arena_));
+  }
+}
+
+bool Engine::Schedule() {
+  work_.clear();
+  for (const auto& conversation : conversations_) {
+    WaitingWork work;
+    if (conversation->busy()) {
+      const int64_t room = conversation->policy_->RoomFor(conversation->window_.Facts());
+      if (room <= 0) {
+        EndTurn(*conversation, TurnEnd::kWindowFull);
+      } else {
+        const TurnRequest& request = conversation->turn_->request;
+        work.pending_rows = std::min(conversation->pending_rows(), room);
+        work.every_logit = request.every_logit;
+        work.wants_logits =
+            request.max_tokens > 0 && work.pending_rows == conversation->pending_rows();
+      }
+    }
+    work_.push_back(work);
+  }
+  scheduled_rows_.resize(work_.size());
+  const StepLimits& limits = workspace_.limits();
+  schedule_turn_ = ScheduleRows(work_, {limits.rows, limits.logit_rows, limits.parts},
+                                schedule_turn_, scheduled_rows_);
+  tokens_.clear();
+  logit_rows_.clear();
+  parts_.clear();
+  part_owners_.clear();
+  Conversation* starved = nullptr;
+  for (size_t i = 0; i < work_.size(); ++i) {
+    if (scheduled_rows_[i] == 0) continue;
+    Conversation& conversation = *conversations_[i];
+    if (!AddPart(conversation, work_[i], scheduled_rows_[i])) starved = &conversation;
+  }
+  if (parts_.empty() && starved != nullptr) {
+    EndTurn(*starved, TurnEnd::kOutOfPages);
+    return true;  // that freed nothing, but others may have work left
+  }
+  return !parts_.empty();
+}
+
+bool Engine::AddPart(Conversation& conversation, const WaitingWork& work, int row_count) {
+  const auto first_row = static_cast<int>(tokens_.size());
+  const LogIndex first = conversation.window_.next();
+  if (!conversation.window_.Extend(
+          row_count, std::span(places_).subspan(static_cast<size_t>(first_row)))) {
+    return false;
+  }
+  for (int i = 0; i < row_count; ++i) {
+    tokens_.push_back(conversation.log_.token(first + i));
+    if (work.every_logit || (work.wants_logits && i + 1 == work.pending_rows)) {
+      logit_rows_.push_back(first_row + i);
+    }
+  }
+  parts_.push_back({conversation.window_.View(), first_row, row_count});
+  part_owners_.push_back(&conversation);
+  return true;
+}
+
+void Engine::Forward() {
+  if (parts_.empty()) return;
+  model_->Forward({.tokens = tokens_,
+                   .places = std::span(places_).first(tokens_.size()),
+                   .logit_rows = logit_rows_,
+                   .parts = parts_},
+                  rotary_, &workspace_);
+}
+
+void Engine::Deliver() {
+  size_t logit_row = 0;
+  for (size_t p = 0; p < parts_.size(); ++p) {
+    const StepPart& part = parts_[p];
+    Conversation& conversation = *part_owners_[p];
+    const LogIndex first = conversation.window_.next();
+    conversation.window_.Commit();
+    conversation.turn_->stats.read_tokens += part.row_count;
+    for (; logit_row < logit_rows_.size() &&
+           logit_rows_[logit_row] < part.first_row + part.row_count;
+         ++logit_row) {
+      if (!conversation.busy()) continue;  // an earlier row ended the turn
+      DeliverRow(conversation, first + (logit_rows_[logit_row] - part.first_row),
+                 workspace_.logits(static_cast<int>(logit_row)));
+    }
+    if (conversation.busy() && conversation.turn_->request.max_tokens == 0 &&
+        conversation.pending_rows() == 0) {
+      EndTurn(conversation, TurnEnd::kLength);
+    }
+  }
+}
+
+void Engine::DeliverRow(Conversation& conversation, LogIndex index,
+                        std::span<const float> logits) {
+  RunningTurn& turn = *conversation.turn_;
+  if (!AllFinite(logits)) {
+    spdlog::error("conversation {}: logits at token {} are not finite; the turn ends here",
+                  conversation.id_, index.value);
+    EndTurn(conversation, TurnEnd::kNumericError);
+    return;
+  }
+  turn.sink->OnLogits(index, logits);
+  if (turn.request.max_tokens == 0 || index + 1 != conversation.log_.end()) return;
+  const size_t recent_count = conversation.log_.CopyLast(
+      std::span(recent_).first(static_cast<size_t>(turn.request.sampler.penalty_window)));
+  TakeToken(conversation,
+            SampleToken(logits, turn.request.sampler, std::span(recent_).first(recent_count),
+                        index + 1, &sampler_scratch_));
+}
+
+void Engine::TakeToken(Conversation& conversation, const SampledToken& sampled) {
+  RunningTurn& turn = *conversation.turn_;
+  if (turn.stats.generated_tokens == 0) {
+    turn.first_token_seconds = MonotonicSeconds();
+  } else {
+    --turn.stats.read_tokens;  // the row that made this token was itself generated
+  }
+  ++turn.stats.generated_tokens;
+  conversation.log_.Append(sampled.token, true);
+  turn.sink->OnToken(sampled);
+  if (std::ranges::find(turn.request.end_tokens, sampled.token) !=
+      turn.request.end_tokens.end()) {
+    EndTurn(conversation, TurnEnd::kStop);
+    return;
+  }
+  turn.token_starts[static_cast<size_t>(turn.stats.generated_tokens) % kRewindSlots] =
+      turn.text_bytes + static_cast<int64_t>(turn.detokenizer.held_bytes());
+  const std::string text = turn.detokenizer.Push(sampled.token);
+  turn.text_bytes += static_cast<int64_t>(text.size());
+  const std::string shown = turn.stop.Push(text);
+  turn.shown_bytes += static_cast<int64_t>(shown.size());
+  if (!shown.empty()) turn.sink->OnText(shown);
+  if (turn.stop.matched()) {
+    RewindStopString(conversation);
+    EndTurn(conversation, TurnEnd::kStopString);
+  } else if (turn.stats.generated_tokens >= turn.request.max_tokens) {
+    EndTurn(conversation, TurnEnd::kLength);
+  }
+}
+
+void Engine::RewindStopString(Conversation& conversation) {
+  // Tokens that begin at or behind the cut go. A stop string longer than kRewindSlots tokens leaves
+  // its first ones in the log.
+  const RunningTurn& turn = *conversation.turn_;
+  const int64_t reach = std::min<int64_t>(turn.stats.generated_tokens, kRewindSlots);
+  int count = 0;
+  while (count < reach &&
+         turn.token_starts[static_cast<size_t>(turn.stats.generated_tokens - count) %
+                           kRewindSlots] >= turn.shown_bytes) {
+    ++count;
+  }
+  if (count == 0) return;
+  conversation.log_.Rewind(count);
+  conversation.window_.Rewind(count - 1);  // the newest of them was never read
+}
+
+void Engine::EndTurn(Conversation& conversation, TurnEnd end) {
+  RunningTurn turn = std::move(*conversation.turn_);
+  conversation.turn_.reset();
+  if (end != TurnEnd::kStopString) {
+    std::string rest = turn.stop.Push(turn.detokenizer.Flush());
+    rest += turn.stop.Flush();
+    if (!rest.empty()) turn.sink->OnText(rest);
+  }
+  // What was to be read and was not is taken back: the log holds what the model has seen, and the one
+  // token it may have said since.
+  while (conversation.pending_rows() > 0 &&
+         !conversation.log_.generated(conversation.log_.end() - 1)) {
+    conversation.log_.Rewind(1);
+  }
+  const double now = MonotonicSeconds();
+  if (turn.stats.generated_tokens == 0) turn.first_token_seconds = now;
+  turn.stats.read_seconds = turn.first_token_seconds - turn.started_seconds;
+  turn.stats.generate_seconds = now - turn.first_token_seconds;
+  turn.sink->OnEnd(end, turn.stats);
+}
+
+}  // namespace mooring
