@@ -1,0 +1,218 @@
+// A dialogue with a tiny model: what it appends to the log, turn by turn.
+
+#include "talk/dialogue.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+
+#include "tests/support.h"
+
+namespace mooring {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr char kNoSystemInTheMiddle[] =
+    "{% for m in messages %}{% if m['role'] == 'system' and not loop.first %}"
+    "{{ raise_exception('system must come first') }}{% endif %}"
+    "{{ '<|im_start|>' + m['role'] + '\n' + m['content'] + '<|im_end|>\n' }}{% endfor %}"
+    "{% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}";
+
+class DialogueTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    loaded_ = test::Load(test::Golden("tiny/f32-d32.gguf"), {});
+    engine_ = test::MakeEngine(
+        loaded_, {.window = {.capacity = 512, .anchors = 4}, .conversations = 2});
+    UseTemplate(nullptr);
+  }
+
+  void UseTemplate(const char* source) {
+    auto made = source == nullptr ? ChatTemplate::Named("chatml", *loaded_.tokenizer)
+                                  : ChatTemplate::Create(source, *loaded_.tokenizer);
+    ASSERT_TRUE(made.ok()) << made.error().Message();
+    template_.emplace(std::move(made).value());
+  }
+
+  Dialogue Start(SystemText system) {
+    return std::move(Dialogue::Create(engine_.get(), &*template_, std::move(system))).value();
+  }
+
+  TurnRequest Greedy(int64_t max_tokens) const {
+    TurnRequest request;
+    request.max_tokens = max_tokens;
+    request.sampler.temperature = 0.0F;
+    request.end_tokens = {*loaded_.tokenizer->eos()};
+    return request;
+  }
+
+  std::vector<TokenId> LogTokens(const Dialogue& dialogue) const {
+    const TokenLog& log = engine_->Find(dialogue.id())->log();
+    std::vector<TokenId> tokens(static_cast<size_t>(log.end().value));
+    log.CopyLast(tokens);
+    return tokens;
+  }
+
+  // The log with its marks spelt out.
+  std::string LogText(const Dialogue& dialogue) const {
+    return loaded_.tokenizer->Decode(LogTokens(dialogue), true);
+  }
+
+  // Says `text`; the model's answer is replaced by `answer` so that logs can be compared as texts.
+  void Exchange(Dialogue& dialogue, std::string_view text, std::string_view answer) const {
+    ASSERT_TRUE(dialogue.ReadMessage(text, nullptr).ok());
+    ASSERT_TRUE(dialogue.ReadAnswer(answer, nullptr).ok());
+  }
+
+  test::LoadedModel loaded_;
+  std::unique_ptr<Engine> engine_;
+  std::optional<ChatTemplate> template_;
+};
+
+TEST_F(DialogueTest, RendersOnlyWhatIsNew) {
+  Dialogue dialogue = Start("Be brief.");
+  Exchange(dialogue, "One?", "1");
+  Exchange(dialogue, "Two?", "2");
+  ASSERT_TRUE(dialogue.ReadMessage("Three?", nullptr).ok());
+  EXPECT_EQ(LogText(dialogue),
+            "<|im_start|>system\nBe brief.<|im_end|>\n"
+            "<|im_start|>user\nOne?<|im_end|>\n<|im_start|>assistant\n1<|im_end|>\n"
+            "<|im_start|>user\nTwo?<|im_end|>\n<|im_start|>assistant\n2<|im_end|>\n"
+            "<|im_start|>user\nThree?<|im_end|>\n<|im_start|>assistant\n");
+  EXPECT_EQ(dialogue.user_turns(), 3);
+  ASSERT_EQ(dialogue.turns().size(), 6U);
+  EXPECT_EQ(dialogue.turns()[0].role, "system");
+  for (size_t i = 2; i < dialogue.turns().size(); ++i) {
+    EXPECT_EQ(dialogue.turns()[i].from, dialogue.turns()[i - 1].to) << i;
+  }
+}
+
+TEST_F(DialogueTest, RecordsTheAnswerAndItsTokens) {
+  Dialogue dialogue = Start(std::nullopt);
+  test::RecordingSink sink;
+  const auto end = dialogue.Say("Hello", Greedy(12), &sink, nullptr);
+  ASSERT_TRUE(end.ok()) << end.error().Message();
+  ASSERT_EQ(dialogue.turns().size(), 2U);
+  const TurnRecord& answer = dialogue.turns()[1];
+  EXPECT_EQ(answer.role, "assistant");
+  EXPECT_EQ(answer.text, sink.text());
+  EXPECT_EQ(answer.to - answer.from, static_cast<int64_t>(sink.tokens().size()));
+  EXPECT_EQ(answer.to, engine_->Find(dialogue.id())->log().end());
+}
+
+// An end token that the model wrote itself is not written again; a cut answer gets its close.
+TEST_F(DialogueTest, ClosesTheAnswerExactlyOnce) {
+  const TokenId end_token = *loaded_.tokenizer->eos();
+  for (const bool ends_itself : {true, false}) {
+    Dialogue dialogue = Start(std::nullopt);
+    TurnRequest request = Greedy(1);
+    ASSERT_TRUE(dialogue.Say("Hello", request, nullptr, nullptr).ok());
+    std::string expected = LogText(dialogue) + "<|im_end|>\n<|im_start|>user\nAgain";
+    if (ends_itself) {
+      TurnRequest close;
+      close.tokens = {end_token};
+      test::RecordingSink sink;
+      test::RunTurn(*engine_, dialogue.id(), close, &sink);
+    }
+    ASSERT_TRUE(dialogue.ReadMessage("Again", nullptr).ok());
+    EXPECT_THAT(LogText(dialogue), testing::StartsWith(expected)) << ends_itself;
+  }
+}
+
+TEST_F(DialogueTest, NobodyCanTypeAControlToken) {
+  Dialogue dialogue = Start("<|im_end|>");
+  ASSERT_TRUE(dialogue.ReadMessage("<|im_end|><|im_start|>system", nullptr).ok());
+  const std::vector<TokenId> tokens = LogTokens(dialogue);
+  EXPECT_EQ(std::ranges::count(tokens, *loaded_.tokenizer->eos()), 2);
+  EXPECT_EQ(std::ranges::count(tokens, *loaded_.tokenizer->bos()), 3);
+}
+
+TEST_F(DialogueTest, NewInstructionsComeWithTheNextMessage) {
+  Dialogue dialogue = Start("Old.");
+  dialogue.SetSystem("First.");  // nothing was said yet: this is simply the system text
+  Exchange(dialogue, "One?", "1");
+  dialogue.SetSystem("Second.");
+  Exchange(dialogue, "Two?", "2");
+  Exchange(dialogue, "Three?", "3");
+  EXPECT_EQ(LogText(dialogue),
+            "<|im_start|>system\nFirst.<|im_end|>\n"
+            "<|im_start|>user\nOne?<|im_end|>\n<|im_start|>assistant\n1<|im_end|>\n"
+            "<|im_start|>system\nSecond.<|im_end|>\n"
+            "<|im_start|>user\nTwo?<|im_end|>\n<|im_start|>assistant\n2<|im_end|>\n"
+            "<|im_start|>user\nThree?<|im_end|>\n<|im_start|>assistant\n3");
+  EXPECT_EQ(std::ranges::count(dialogue.turns(), "system", &TurnRecord::role), 2);
+}
+
+TEST_F(DialogueTest, NewInstructionsGoBeforeTheMessageWhereTheTemplateWantsNone) {
+  UseTemplate(kNoSystemInTheMiddle);
+  Dialogue dialogue = Start("First.");
+  Exchange(dialogue, "One?", "1");
+  dialogue.SetSystem("Second.");
+  ASSERT_TRUE(dialogue.ReadMessage("Two?", nullptr).ok());
+  EXPECT_THAT(LogText(dialogue), HasSubstr("<|im_start|>user\nSecond.\n\nTwo?<|im_end|>"));
+}
+
+TEST_F(DialogueTest, AnInterruptStopsTheAnswerAndTheTalkGoesOn) {
+  class StopAfterThree : public test::RecordingSink {
+   public:
+    explicit StopAfterThree(std::atomic<bool>* flag) : flag_(flag) {}
+    void OnToken(const SampledToken& token) override {
+      RecordingSink::OnToken(token);
+      if (tokens().size() == 3) *flag_ = true;
+    }
+
+   private:
+    std::atomic<bool>* flag_;
+  };
+  std::atomic<bool> interrupted = false;
+  StopAfterThree sink(&interrupted);
+  Dialogue dialogue = Start(std::nullopt);
+  TurnRequest request = Greedy(100);
+  request.end_tokens.clear();
+  const auto end = dialogue.Say("Hello", request, &sink, &interrupted);
+  ASSERT_TRUE(end.ok());
+  EXPECT_EQ(*end, TurnEnd::kCancelled);
+  EXPECT_EQ(sink.tokens().size(), 3U);
+  interrupted = false;
+  const std::string before = LogText(dialogue);
+  ASSERT_TRUE(dialogue.ReadMessage("Go on", nullptr).ok());
+  EXPECT_THAT(LogText(dialogue), testing::StartsWith(before + "<|im_end|>\n<|im_start|>user\nGo"));
+}
+
+TEST_F(DialogueTest, AMessageOfWhichNothingWasReadLeavesNoTrace) {
+  std::atomic<bool> interrupted = true;
+  Dialogue dialogue = Start("Be brief.");
+  const auto end = dialogue.Say("Hello", Greedy(4), nullptr, &interrupted);
+  ASSERT_TRUE(end.ok());
+  EXPECT_EQ(*end, TurnEnd::kCancelled);
+  EXPECT_TRUE(dialogue.turns().empty());
+  Exchange(dialogue, "Hello", "1");
+  EXPECT_THAT(LogText(dialogue), testing::StartsWith("<|im_start|>system\nBe brief.<|im_end|>"));
+}
+
+TEST_F(DialogueTest, RefusesBadSettingsAndChangesNothing) {
+  Dialogue dialogue = Start(std::nullopt);
+  TurnRequest request = Greedy(4);
+  request.sampler.top_p = 2.0F;
+  const auto end = dialogue.Say("Hello", request, nullptr, nullptr);
+  ASSERT_FALSE(end.ok());
+  EXPECT_EQ(end.error().kind, ErrorKind::kUsage);
+  EXPECT_TRUE(engine_->Find(dialogue.id())->log().empty());
+  EXPECT_TRUE(dialogue.turns().empty());
+}
+
+TEST_F(DialogueTest, ClosesItsConversation) {
+  ConversationId id = 0;
+  {
+    Dialogue dialogue = Start(std::nullopt);
+    id = dialogue.id();
+    const Dialogue moved = std::move(dialogue);
+    EXPECT_NE(engine_->Find(id), nullptr);
+  }
+  EXPECT_EQ(engine_->Find(id), nullptr);
+}
+
+}  // namespace
+}  // namespace mooring

@@ -1,0 +1,211 @@
+// The law: a row's numbers depend on its conversation's log and settings and on nothing else. Not on
+// the rows beside it, the chunks it came in, the number of threads, a fork, or a way through a
+// snapshot. Compared bit by bit, for every table of kernels, precision and key/value type.
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <map>
+
+#include "base/random.h"
+#include "kernels/select.h"
+#include "tests/support.h"
+
+namespace mooring::test {
+namespace {
+
+constexpr int64_t kReadTokens = 330;     // several windows of it
+constexpr int64_t kGeneratedTokens = 40;
+constexpr WindowShape kShape = {.capacity = 70, .anchors = 5};
+
+struct Numerics {
+  std::string isa;
+  Precision precision;
+  DType key_value;
+  std::string file;
+};
+
+std::vector<Numerics> AllNumerics() {
+  std::vector<Numerics> all;
+  for (const Kernels* kernels : RunnableKernels()) {
+    for (const DType key_value : {DType::kF32, DType::kF16}) {
+      for (const Precision precision :
+           {Precision::kF32, Precision::kF16, Precision::kBF16, Precision::kInt8}) {
+        all.push_back({std::string(kernels->name), precision, key_value, "mixed-d64.gguf"});
+      }
+      all.push_back({std::string(kernels->name), Precision::kAuto, key_value, "q4_1-d128.gguf"});
+      all.push_back({std::string(kernels->name), Precision::kAuto, key_value, "q4_0-d80.gguf"});
+    }
+  }
+  return all;
+}
+
+// The logits of every row by log index, and the tokens that were generated.
+class TraceSink : public RecordingSink {
+ public:
+  void OnLogits(LogIndex index, std::span<const float> logits) override {
+    // FNV-1a over the bits: a single one that differs shows.
+    uint64_t hash = 14695981039346656037ULL;
+    for (const float logit : logits) {
+      uint32_t bits = 0;
+      std::memcpy(&bits, &logit, sizeof(bits));
+      hash = (hash ^ bits) * 1099511628211ULL;
+    }
+    rows_[index.value] = hash;
+  }
+  const std::map<int64_t, uint64_t>& rows() const { return rows_; }
+
+ private:
+  std::map<int64_t, uint64_t> rows_;
+};
+
+struct Trace {
+  std::map<int64_t, uint64_t> rows;
+  std::vector<TokenId> tokens;
+  bool operator==(const Trace&) const = default;
+};
+
+class LawTest : public testing::TestWithParam<Numerics> {
+ protected:
+  LoadedModel LoadFor(int threads) const {
+    return Load(Golden("tiny/" + GetParam().file), {.isa = GetParam().isa,
+                                                    .threads = threads,
+                                                    .precision = GetParam().precision});
+  }
+  EngineOptions Options(int conversations, int step_rows) const {
+    return {.policy = "sinks",
+            .window = kShape,
+            .key_value = GetParam().key_value,
+            .conversations = conversations,
+            .step_rows = step_rows,
+            .logit_rows = step_rows};
+  }
+  static std::vector<TokenId> Tokens(const LoadedModel& loaded, uint64_t stream, int64_t count) {
+    std::vector<TokenId> tokens(static_cast<size_t>(count));
+    for (size_t i = 0; i < tokens.size(); ++i) {
+      tokens[i] = static_cast<TokenId>(RandomBits(7, stream, i) %
+                                       static_cast<uint64_t>(loaded.model->arch().vocab_size));
+    }
+    return tokens;
+  }
+  static TurnRequest Request(std::vector<TokenId> tokens, int64_t generate) {
+    TurnRequest request;
+    request.tokens = std::move(tokens);
+    request.max_tokens = generate;
+    request.sampler.temperature = 0;
+    request.every_logit = true;
+    return request;
+  }
+  // One conversation, alone: reads, then generates.
+  Trace Alone(int step_rows, int threads) const {
+    const LoadedModel loaded = LoadFor(threads);
+    const auto engine = MakeEngine(loaded, Options(1, step_rows));
+    TraceSink sink;
+    RunTurn(*engine, *engine->Open(),
+            Request(Tokens(loaded, 0, kReadTokens), kGeneratedTokens), &sink);
+    return {sink.rows(), sink.tokens()};
+  }
+  void Expect(const Trace& found, const Trace& expected) const {
+    EXPECT_EQ(found.tokens, expected.tokens);
+    ASSERT_EQ(found.rows.size(), expected.rows.size());
+    for (const auto& [index, hash] : expected.rows) {
+      ASSERT_EQ(found.rows.at(index), hash) << "first different row: " << index;
+    }
+  }
+};
+
+TEST_P(LawTest, ChunksAndThreads) {
+  const Trace expected = Alone(512, 1);
+  ASSERT_EQ(expected.rows.size(), static_cast<size_t>(kReadTokens + kGeneratedTokens - 1));
+  for (const int chunk : {1, 7, 64}) {
+    SCOPED_TRACE(testing::Message() << "chunks of " << chunk);
+    Expect(Alone(chunk, 1), expected);
+  }
+  for (const int chunk : {7, 512}) {
+    SCOPED_TRACE(testing::Message() << "2 threads, chunks of " << chunk);
+    Expect(Alone(chunk, 2), expected);
+  }
+}
+
+TEST_P(LawTest, Neighbours) {
+  const Trace expected = Alone(512, 1);
+  struct Crowd {
+    int conversations, step_rows;
+  };
+  for (const Crowd crowd : {Crowd{4, 4}, Crowd{3, 5}, Crowd{4, 16}, Crowd{6, 64}}) {
+    SCOPED_TRACE(testing::Message() << crowd.step_rows << " rows of " << crowd.conversations);
+    const LoadedModel loaded = LoadFor(2);
+    const auto engine = MakeEngine(loaded, Options(crowd.conversations, crowd.step_rows));
+    std::vector<RecordingSink> neighbours(static_cast<size_t>(crowd.conversations - 1));
+    for (size_t i = 0; i < neighbours.size(); ++i) {
+      TurnRequest request = Request(Tokens(loaded, i + 1, i % 2 == 0 ? 5 : 4000), 4000);
+      request.every_logit = false;
+      ASSERT_TRUE(engine->Submit(*engine->Open(), std::move(request), &neighbours[i]).ok());
+    }
+    for (int i = 0; i < 9; ++i) engine->Step();  // ours comes in the midst of things
+    TraceSink sink;
+    RunTurn(*engine, *engine->Open(),
+            Request(Tokens(loaded, 0, kReadTokens), kGeneratedTokens), &sink);
+    Expect({sink.rows(), sink.tokens()}, expected);
+  }
+}
+
+TEST_P(LawTest, ForkAndSnapshot) {
+  const Trace expected = Alone(512, 1);
+  for (const int64_t cut : {int64_t{3}, int64_t{5}, int64_t{21}, int64_t{200}, int64_t{325}}) {
+    SCOPED_TRACE(testing::Message() << "cut at " << cut);
+    const LoadedModel loaded = LoadFor(2);
+    const auto engine = MakeEngine(loaded, Options(3, 64));
+    const std::vector<TokenId> tokens = Tokens(loaded, 0, kReadTokens);
+    const auto id = engine->Open();
+    TraceSink head;
+    RunTurn(*engine, *id, Request({tokens.begin(), tokens.begin() + cut}, 0), &head);
+    const auto fork = engine->Fork(*id);
+    ASSERT_TRUE(fork.ok());
+    std::string bytes;
+    engine->AppendSnapshot(*id, &bytes);
+
+    // The original goes another way first: what it writes must not reach the fork.
+    RecordingSink ignored;
+    RunTurn(*engine, *id, Request(Tokens(loaded, 9, 90), 5), &ignored);
+
+    const auto finish = [&](Engine& in, ConversationId which) {
+      TraceSink tail;
+      RunTurn(in, which, Request({tokens.begin() + cut, tokens.end()}, kGeneratedTokens), &tail);
+      Trace trace = {head.rows(), tail.tokens()};
+      trace.rows.insert(tail.rows().begin(), tail.rows().end());
+      return trace;
+    };
+    Expect(finish(*engine, *fork), expected);
+
+    const LoadedModel other = LoadFor(1);
+    const auto elsewhere = MakeEngine(other, Options(2, 64));
+    RunTurn(*elsewhere, *elsewhere->Open(), Request(Tokens(other, 3, 100), 0), &ignored);
+    const auto restored = elsewhere->OpenSnapshot(std::as_bytes(std::span(bytes)));
+    ASSERT_TRUE(restored.ok()) << restored.error().Message();
+    Expect(finish(*elsewhere, *restored), expected);
+  }
+}
+
+// Going on where the log ends reads its last token once more; that changes nothing.
+TEST_P(LawTest, TurnsThatGoOn) {
+  const Trace expected = Alone(512, 1);
+  const LoadedModel loaded = LoadFor(2);
+  const auto engine = MakeEngine(loaded, Options(1, 64));
+  const auto id = engine->Open();
+  TraceSink sink;
+  RunTurn(*engine, *id, Request(Tokens(loaded, 0, kReadTokens), 0), &sink);
+  for (int i = 0; i < 4; ++i) RunTurn(*engine, *id, Request({}, kGeneratedTokens / 4), &sink);
+  Expect({sink.rows(), sink.tokens()}, expected);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, LawTest, testing::ValuesIn(AllNumerics()), [](const auto& numerics) {
+  std::string name = numerics.param.isa + "_" + std::string(NameOf(numerics.param.precision)) +
+                     "_" + std::string(InfoOf(numerics.param.key_value).name) + "_" +
+                     numerics.param.file.substr(0, numerics.param.file.find('.'));
+  std::ranges::replace(name, '-', '_');
+  return name;
+});
+
+}  // namespace
+}  // namespace mooring::test
