@@ -24,8 +24,8 @@ class DialogueTest : public testing::Test {
  protected:
   void SetUp() override {
     loaded_ = test::Load(test::Golden("tiny/f32-d32.gguf"), {});
-    engine_ = test::MakeEngine(
-        loaded_, {.window = {.capacity = 512, .anchors = 4}, .conversations = 2});
+    engine_ =
+        test::MakeEngine(loaded_, {.window = {.capacity = 512, .anchors = 4}, .conversations = 2});
     UseTemplate(nullptr);
   }
 

@@ -1,6 +1,6 @@
 // The default model against the independent float implementation whose results are in tests/golden
-// (its README says how each file was made). The whole files run on the best instruction set, shorter
-// heads of them on the others; MOORING_FULL_MATRIX=1 runs everything everywhere.
+// (its README says how each file was made). The whole files run on the best instruction set,
+// shorter heads of them on the others; MOORING_FULL_MATRIX=1 runs everything everywhere.
 
 #include <gtest/gtest.h>
 
@@ -185,15 +185,14 @@ TEST_P(GoldenTest, GreedyReplies) {
     if (sure == 0) continue;
     RunTurn(*engine, *engine->Open(), std::move(request), &sink);
     ASSERT_LE(sink.tokens().size(), expected.size());
-    EXPECT_TRUE(std::ranges::equal(
-        sink.tokens(), std::span(expected).first(std::min(sure, expected.size()))))
+    EXPECT_TRUE(std::ranges::equal(sink.tokens(),
+                                   std::span(expected).first(std::min(sure, expected.size()))))
         << entry["rendered"];
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    All, GoldenTest, testing::ValuesIn(Settings()),
-    [](const auto& setting) { return NameOfSetting(setting.param); });
+INSTANTIATE_TEST_SUITE_P(All, GoldenTest, testing::ValuesIn(Settings()),
+                         [](const auto& setting) { return NameOfSetting(setting.param); });
 
 }  // namespace
 }  // namespace mooring::test

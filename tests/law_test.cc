@@ -1,5 +1,5 @@
-// The law: a row's numbers depend on its conversation's log and settings and on nothing else. Not on
-// the rows beside it, the chunks it came in, the number of threads, a fork, or a way through a
+// The law: a row's numbers depend on its conversation's log and settings and on nothing else. Not
+// on the rows beside it, the chunks it came in, the number of threads, a fork, or a way through a
 // snapshot. Compared bit by bit, for every table of kernels, precision and key/value type.
 
 #include <gtest/gtest.h>
@@ -14,7 +14,7 @@
 namespace mooring::test {
 namespace {
 
-constexpr int64_t kReadTokens = 330;     // several windows of it
+constexpr int64_t kReadTokens = 330;  // several windows of it
 constexpr int64_t kGeneratedTokens = 40;
 constexpr WindowShape kShape = {.capacity = 70, .anchors = 5};
 
@@ -68,9 +68,8 @@ struct Trace {
 class LawTest : public testing::TestWithParam<Numerics> {
  protected:
   LoadedModel LoadFor(int threads) const {
-    return Load(Golden("tiny/" + GetParam().file), {.isa = GetParam().isa,
-                                                    .threads = threads,
-                                                    .precision = GetParam().precision});
+    return Load(Golden("tiny/" + GetParam().file),
+                {.isa = GetParam().isa, .threads = threads, .precision = GetParam().precision});
   }
   EngineOptions Options(int conversations, int step_rows) const {
     return {.policy = "sinks",
@@ -101,8 +100,8 @@ class LawTest : public testing::TestWithParam<Numerics> {
     const LoadedModel loaded = LoadFor(threads);
     const auto engine = MakeEngine(loaded, Options(1, step_rows));
     TraceSink sink;
-    RunTurn(*engine, *engine->Open(),
-            Request(Tokens(loaded, 0, kReadTokens), kGeneratedTokens), &sink);
+    RunTurn(*engine, *engine->Open(), Request(Tokens(loaded, 0, kReadTokens), kGeneratedTokens),
+            &sink);
     return {sink.rows(), sink.tokens()};
   }
   void Expect(const Trace& found, const Trace& expected) const {
@@ -144,8 +143,8 @@ TEST_P(LawTest, Neighbours) {
     }
     for (int i = 0; i < 9; ++i) engine->Step();  // ours comes in the midst of things
     TraceSink sink;
-    RunTurn(*engine, *engine->Open(),
-            Request(Tokens(loaded, 0, kReadTokens), kGeneratedTokens), &sink);
+    RunTurn(*engine, *engine->Open(), Request(Tokens(loaded, 0, kReadTokens), kGeneratedTokens),
+            &sink);
     Expect({sink.rows(), sink.tokens()}, expected);
   }
 }

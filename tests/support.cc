@@ -43,8 +43,7 @@ LoadedModel Load(const std::filesystem::path& path, const ModelOptions& options)
   auto tokenizer = Tokenizer::Create(*vocab);
   CHECK(tokenizer.ok(), "{}", tokenizer.error().Message());
   loaded.tokenizer = std::move(tokenizer).value();
-  auto model =
-      Model::Load(std::move(file).value(), options.precision, loaded.backend.get());
+  auto model = Model::Load(std::move(file).value(), options.precision, loaded.backend.get());
   CHECK(model.ok(), "{}", model.error().Message());
   loaded.model = std::move(model).value();
   return loaded;

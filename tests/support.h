@@ -33,7 +33,7 @@ struct LoadedModel {
 };
 
 struct ModelOptions {
-  std::string isa;  // empty: the best
+  std::string isa = {};  // empty: the best
   int threads = 2;
   Precision precision = Precision::kF32;
 };

@@ -40,7 +40,8 @@ std::vector<TinyCase> TinyCases() {
 class TinyModelTest : public testing::TestWithParam<TinyCase> {
  protected:
   LoadedModel LoadIt() const {
-    LoadedModel loaded = Load(Golden("tiny/" + GetParam().file), {.isa = GetParam().isa, .threads = 1});
+    LoadedModel loaded =
+        Load(Golden("tiny/" + GetParam().file), {.isa = GetParam().isa, .threads = 1});
     EXPECT_EQ(loaded.backend->kernels().name, GetParam().isa);
     return loaded;
   }
@@ -104,13 +105,14 @@ TEST_P(TinyModelTest, Sinks) {
   const LoadedModel loaded = LoadIt();
   for (const auto& entry : golden["cases"]) {
     for (const int chunk : {1, 37}) {
-      const auto engine = MakeEngine(loaded, {.policy = "sinks",
-                                              .window = {.capacity = entry["capacity"].get<int32_t>(),
-                                                         .anchors = entry["anchors"].get<int32_t>()},
-                                              .key_value = DType::kF32,
-                                              .conversations = 1,
-                                              .step_rows = chunk,
-                                              .logit_rows = chunk});
+      const auto engine =
+          MakeEngine(loaded, {.policy = "sinks",
+                              .window = {.capacity = entry["capacity"].get<int32_t>(),
+                                         .anchors = entry["anchors"].get<int32_t>()},
+                              .key_value = DType::kF32,
+                              .conversations = 1,
+                              .step_rows = chunk,
+                              .logit_rows = chunk});
       ExpectLosses(Losses(*engine, tokens), entry["nll"].get<std::vector<double>>());
     }
   }

@@ -19,7 +19,8 @@ class Arena {
   explicit Arena(size_t capacity_bytes)
       : block_(std::make_unique<std::byte[]>(capacity_bytes)), capacity_bytes_(capacity_bytes) {}
 
-  // An uninitialised array. Running out is a mistake of ours: owners size the arena by their limits.
+  // An uninitialised array. Running out is a mistake of ours: owners size the arena by their
+  // limits.
   template <typename T>
   std::span<T> Make(size_t count) {
     static_assert(std::is_trivially_destructible_v<T>);

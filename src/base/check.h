@@ -4,7 +4,7 @@
 #ifndef MOORING_BASE_CHECK_H_
 #define MOORING_BASE_CHECK_H_
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <string>
 

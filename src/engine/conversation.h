@@ -1,8 +1,8 @@
 // One conversation: its log, its window, and the turn that is under way. Its past never ends; its
 // present is bounded.
 //
-// Invariant: the window holds the first window.next() tokens of the log; the rest is pending. Between
-// turns at most one token is pending: the last one sampled.
+// Invariant: the window holds the first window.next() tokens of the log; the rest is pending.
+// Between turns at most one token is pending: the last one sampled.
 //
 // Thread rule: the engine's thread only. Others name a conversation by its ConversationId.
 #ifndef MOORING_ENGINE_CONVERSATION_H_

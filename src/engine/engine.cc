@@ -18,8 +18,8 @@ StepLimits LimitsOf(const EngineOptions& options) {
   limits.rows = options.step_rows;
   limits.logit_rows = std::max(options.logit_rows, options.conversations);
   limits.parts = options.conversations;
-  limits.window = static_cast<int32_t>(WindowPageBound(options.window, 1, options.step_rows)) *
-                  kPageSlots;
+  limits.window =
+      static_cast<int32_t>(WindowPageBound(options.window, 1, options.step_rows)) * kPageSlots;
   return limits;
 }
 
@@ -101,9 +101,8 @@ Result<std::unique_ptr<Engine>> Engine::Create(const Model* model, const Tokeniz
   const int heads = arch.layer_count() * arch.kv_heads;
   const int64_t pages =
       WindowPageBound(options.window, heads, options.step_rows) * options.conversations;
-  MOORING_ASSIGN_OR_RETURN(
-      std::unique_ptr<PagePool> pool,
-      PagePool::Create(layout.page_bytes(), static_cast<size_t>(pages)));
+  MOORING_ASSIGN_OR_RETURN(std::unique_ptr<PagePool> pool,
+                           PagePool::Create(layout.page_bytes(), static_cast<size_t>(pages)));
   return std::unique_ptr<Engine>(new Engine(model, tokenizer, options, policy, std::move(pool)));
 }
 
@@ -183,9 +182,7 @@ Result<ConversationId> Engine::Fork(ConversationId id) {
   if (conversations_.size() >= static_cast<size_t>(options_.conversations)) {
     return TooMany(options_.conversations);
   }
-  std::optional<Window> window = from->window_.Fork();
-  if (!window) return TooMany(options_.conversations);
-  auto fork = std::make_unique<Conversation>(next_id_++, from->policy_, std::move(*window));
+  auto fork = std::make_unique<Conversation>(next_id_++, from->policy_, from->window_.Fork());
   fork->log_ = from->log_;
   conversations_.push_back(std::move(fork));
   return conversations_.back()->id_;

@@ -3,8 +3,8 @@
 // Step is the heart: Drain the queue of submitted turns; Plan what each window keeps; Schedule the
 // rows; run the model Forward; Deliver tokens to logs and sinks. All memory is taken at start.
 //
-// Thread rule: Submit and Cancel may be called from any thread. Everything else belongs to the thread
-// that runs Step.
+// Thread rule: Submit and Cancel may be called from any thread. Everything else belongs to the
+// thread that runs Step.
 #ifndef MOORING_ENGINE_ENGINE_H_
 #define MOORING_ENGINE_ENGINE_H_
 
@@ -69,8 +69,8 @@ class Engine {
   const Conversation* Find(ConversationId id) const;
 
   // Puts a turn on the queue; `sink` lives until its OnEnd. kUsage: settings, stop strings or token
-  // ids out of range. kStateHeld: the queue is full. A conversation that does not exist or has a turn
-  // already ends the turn with kCancelled at the next Step.
+  // ids out of range. kStateHeld: the queue is full. A conversation that does not exist or has a
+  // turn already ends the turn with kCancelled at the next Step.
   Status Submit(ConversationId id, TurnRequest request, Sink* sink);
   // Ends the turn at the next Step. Does nothing when there is none. Async-signal-safe: no.
   void Cancel(ConversationId id);
@@ -127,8 +127,8 @@ class Engine {
   ConversationId next_id_ = 1;
 
   std::mutex queue_mutex_;
-  std::vector<Submitted> queue_;     // guarded by queue_mutex_
-  std::vector<Submitted> drained_;   // the engine thread's half of the queue
+  std::vector<Submitted> queue_;    // guarded by queue_mutex_
+  std::vector<Submitted> drained_;  // the engine thread's half of the queue
 
   // The step that is being built; reserved at start.
   std::vector<WaitingWork> work_;

@@ -1,7 +1,7 @@
 // A conversation's log and window as bytes and back.
 //
-// Layout, little endian: u64 token count, i32 ids, one byte per token (1: generated), then the window
-// (memory/window_snapshot.cc). Whoever stores the bytes adds the checksums.
+// Layout, little endian: u64 token count, i32 ids, one byte per token (1: generated), then the
+// window (memory/window_snapshot.cc). Whoever stores the bytes adds the checksums.
 
 #include <fmt/format.h>
 

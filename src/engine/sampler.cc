@@ -50,8 +50,7 @@ void SamplerPass::Penalise(std::span<const TokenId> recent) {
   const auto window = std::min(recent.size(), static_cast<size_t>(settings.penalty_window));
   for (const TokenId token : recent.subspan(recent.size() - window)) changed.push_back({token, 0});
   std::ranges::sort(changed, {}, &std::pair<TokenId, float>::first);
-  const auto [first, last] =
-      std::ranges::unique(changed, {}, &std::pair<TokenId, float>::first);
+  const auto [first, last] = std::ranges::unique(changed, {}, &std::pair<TokenId, float>::first);
   changed.erase(first, last);
   for (auto& [token, logit] : changed) {
     logit = logits[static_cast<size_t>(token)];
@@ -129,8 +128,8 @@ TokenId SamplerPass::Draw(LogIndex index) {
     mass += w;
     ++end;
   }
-  double left = mass * RandomUniform(settings.seed, kSampleStream,
-                                     static_cast<uint64_t>(index.value));
+  double left =
+      mass * RandomUniform(settings.seed, kSampleStream, static_cast<uint64_t>(index.value));
   for (size_t i = 0; i < end; ++i) {
     left -= weight(i);
     if (left < 0) return candidates[i].second;
@@ -163,7 +162,8 @@ Status CheckSamplerSettings(const SamplerSettings& settings) {
     return OutOfRange("presence_penalty", "-100 to 100", settings.presence_penalty);
   }
   if (settings.penalty_window < 0 || settings.penalty_window > kMaxPenaltyWindow) {
-    return OutOfRange("penalty_window", fmt::format("0 to {}", kMaxPenaltyWindow), settings.penalty_window);
+    return OutOfRange("penalty_window", fmt::format("0 to {}", kMaxPenaltyWindow),
+                      settings.penalty_window);
   }
   return {};
 }

@@ -21,11 +21,12 @@ namespace mooring {
 inline constexpr int32_t kMaxPenaltyWindow = 4096;
 
 struct SamplerSettings {
-  float temperature = 0.7F;       // 0: greedy
-  float top_p = 0.95F;            // (0, 1]; 1: off
-  int32_t top_k = 40;             // 0: off
-  float min_p = 0.05F;            // [0, 1); 0: off
-  float repeat_penalty = 1.0F;    // > 0; 1: off. Divides positive logits of recent tokens (CTRL, 2019)
+  float temperature = 0.7F;  // 0: greedy
+  float top_p = 0.95F;       // (0, 1]; 1: off
+  int32_t top_k = 40;        // 0: off
+  float min_p = 0.05F;       // [0, 1); 0: off
+  float repeat_penalty =
+      1.0F;  // > 0; 1: off. Divides positive logits of recent tokens (CTRL, 2019)
   float presence_penalty = 0.0F;  // subtracted once from each token among the recent ones
   int32_t penalty_window = 256;   // how many recent tokens the two penalties look at
   uint64_t seed = 0;
@@ -53,7 +54,8 @@ struct SampledToken {
 };
 
 // The token at `index` of the log. `recent` are the log's last tokens, newest last; only the last
-// penalty_window of them count. Ties go to the smaller id. REQUIRES: finite logits, checked settings.
+// penalty_window of them count. Ties go to the smaller id. REQUIRES: finite logits, checked
+// settings.
 SampledToken SampleToken(std::span<const float> logits, const SamplerSettings& settings,
                          std::span<const TokenId> recent, LogIndex index, SamplerScratch* scratch);
 

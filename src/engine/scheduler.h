@@ -1,8 +1,8 @@
 // Which rows the next step has: a pure decision.
 //
-// A conversation that is generating needs one row and comes first, so that a long prompt never stalls
-// others. What is left of the budget is shared among those that read, a page at a time in turn; the
-// turn starts behind the conversation that was served last, so that nobody starves.
+// A conversation that is generating needs one row and comes first, so that a long prompt never
+// stalls others. What is left of the budget is shared among those that read, a page at a time in
+// turn; the turn starts behind the conversation that was served last, so that nobody starves.
 //
 // Thread rule: pure function.
 #ifndef MOORING_ENGINE_SCHEDULER_H_
@@ -14,9 +14,9 @@
 namespace mooring {
 
 struct WaitingWork {
-  int64_t pending_rows = 0;  // log tokens that are not in the window yet
-  bool every_logit = false;  // each of its rows needs a row of logits
-  bool wants_logits = false; // the last pending row needs one
+  int64_t pending_rows = 0;   // log tokens that are not in the window yet
+  bool every_logit = false;   // each of its rows needs a row of logits
+  bool wants_logits = false;  // the last pending row needs one
 };
 
 struct StepBudget {

@@ -112,8 +112,8 @@ bool Engine::Schedule() {
 bool Engine::AddPart(Conversation& conversation, const WaitingWork& work, int row_count) {
   const auto first_row = static_cast<int>(tokens_.size());
   const LogIndex first = conversation.window_.next();
-  if (!conversation.window_.Extend(
-          row_count, std::span(places_).subspan(static_cast<size_t>(first_row)))) {
+  if (!conversation.window_.Extend(row_count,
+                                   std::span(places_).subspan(static_cast<size_t>(first_row)))) {
     return false;
   }
   for (int i = 0; i < row_count; ++i) {
@@ -144,8 +144,8 @@ void Engine::Deliver() {
     const LogIndex first = conversation.window_.next();
     conversation.window_.Commit();
     conversation.turn_->stats.read_tokens += part.row_count;
-    for (; logit_row < logit_rows_.size() &&
-           logit_rows_[logit_row] < part.first_row + part.row_count;
+    for (;
+         logit_row < logit_rows_.size() && logit_rows_[logit_row] < part.first_row + part.row_count;
          ++logit_row) {
       if (!conversation.busy()) continue;  // an earlier row ended the turn
       DeliverRow(conversation, first + (logit_rows_[logit_row] - part.first_row),
@@ -158,8 +158,7 @@ void Engine::Deliver() {
   }
 }
 
-void Engine::DeliverRow(Conversation& conversation, LogIndex index,
-                        std::span<const float> logits) {
+void Engine::DeliverRow(Conversation& conversation, LogIndex index, std::span<const float> logits) {
   RunningTurn& turn = *conversation.turn_;
   if (!AllFinite(logits)) {
     spdlog::error("conversation {}: logits at token {} are not finite; the turn ends here",
@@ -186,8 +185,7 @@ void Engine::TakeToken(Conversation& conversation, const SampledToken& sampled) 
   ++turn.stats.generated_tokens;
   conversation.log_.Append(sampled.token, true);
   turn.sink->OnToken(sampled);
-  if (std::ranges::find(turn.request.end_tokens, sampled.token) !=
-      turn.request.end_tokens.end()) {
+  if (std::ranges::find(turn.request.end_tokens, sampled.token) != turn.request.end_tokens.end()) {
     EndTurn(conversation, TurnEnd::kStop);
     return;
   }
@@ -212,9 +210,10 @@ void Engine::RewindStopString(Conversation& conversation) {
   const RunningTurn& turn = *conversation.turn_;
   const int64_t reach = std::min<int64_t>(turn.stats.generated_tokens, kRewindSlots);
   int count = 0;
-  while (count < reach &&
-         turn.token_starts[static_cast<size_t>(turn.stats.generated_tokens - count) %
-                           kRewindSlots] >= turn.shown_bytes) {
+  while (
+      count < reach &&
+      turn.token_starts[static_cast<size_t>(turn.stats.generated_tokens - count) % kRewindSlots] >=
+          turn.shown_bytes) {
     ++count;
   }
   if (count == 0) return;
@@ -230,8 +229,8 @@ void Engine::EndTurn(Conversation& conversation, TurnEnd end) {
     rest += turn.stop.Flush();
     if (!rest.empty()) turn.sink->OnText(rest);
   }
-  // What was to be read and was not is taken back: the log holds what the model has seen, and the one
-  // token it may have said since.
+  // What was to be read and was not is taken back: the log holds what the model has seen, and the
+  // one token it may have said since.
   while (conversation.pending_rows() > 0 &&
          !conversation.log_.generated(conversation.log_.end() - 1)) {
     conversation.log_.Rewind(1);

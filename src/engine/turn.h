@@ -32,9 +32,9 @@ struct TurnRequest {
   std::vector<TokenId> tokens;  // read first; may be empty to go on where the log ends
   int64_t max_tokens = 0;       // to generate then; 0: read only
   SamplerSettings sampler;
-  std::vector<std::string> stop;     // at most kMaxStopStrings, each at most kMaxStopBytes
-  std::vector<TokenId> end_tokens;   // any of these ends the turn; logged, not shown
-  bool every_logit = false;          // OnLogits for every row, not only those that are sampled
+  std::vector<std::string> stop;    // at most kMaxStopStrings, each at most kMaxStopBytes
+  std::vector<TokenId> end_tokens;  // any of these ends the turn; logged, not shown
+  bool every_logit = false;         // OnLogits for every row, not only those that are sampled
 };
 inline constexpr size_t kMaxStopStrings = 16;
 inline constexpr size_t kMaxStopBytes = 256;

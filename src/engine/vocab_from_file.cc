@@ -36,11 +36,10 @@ Result<VocabSpec> ReadVocab(const ModelFile& file) {
   MOORING_ASSIGN_OR_RETURN(const std::vector<int64_t> types,
                            file.GetOr<std::vector<int64_t>>(key("token_type"), {}));
   for (const int64_t type : types) {
-    spec.token_types.push_back(
-        type >= 1 && type <= 6 ? static_cast<int32_t>(type) : 0);  // 0: refused by the tokenizer
+    spec.token_types.push_back(type >= 1 && type <= 6 ? static_cast<int32_t>(type)
+                                                      : 0);  // 0: refused by the tokenizer
   }
-  MOORING_ASSIGN_OR_RETURN(spec.merges,
-                           file.GetOr<std::vector<std::string>>(key("merges"), {}));
+  MOORING_ASSIGN_OR_RETURN(spec.merges, file.GetOr<std::vector<std::string>>(key("merges"), {}));
   MOORING_ASSIGN_OR_RETURN(spec.bos, ReadId(file, "bos"));
   MOORING_ASSIGN_OR_RETURN(spec.eos, ReadId(file, "eos"));
   MOORING_ASSIGN_OR_RETURN(spec.eot, ReadId(file, "eot"));

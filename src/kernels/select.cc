@@ -1,5 +1,6 @@
 #include "kernels/select.h"
 
+#include <cpuid.h>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -17,10 +18,16 @@ namespace {
 // Names that mean something to us but have no table in this build.
 constexpr std::array<std::string_view, 3> kNamesWithoutTable = {"avxvnni", "amx", "cuda"};
 
-// The builtin also asks the operating system (XCR0) whether the wide registers are kept.
+// The builtin also asks the operating system (XCR0) whether the wide registers are kept. It does
+// not know F16C in every compiler, so that bit is read here.
 bool MachineRunsAvx2() {
-  return __builtin_cpu_supports("avx2") != 0 && __builtin_cpu_supports("fma") != 0 &&
-         __builtin_cpu_supports("f16c") != 0 && __builtin_cpu_supports("bmi2") != 0;
+  uint32_t eax = 0;
+  uint32_t ebx = 0;
+  uint32_t ecx = 0;
+  uint32_t edx = 0;
+  const bool has_f16c = __get_cpuid(1, &eax, &ebx, &ecx, &edx) != 0 && (ecx & bit_F16C) != 0;
+  return has_f16c && __builtin_cpu_supports("avx2") != 0 && __builtin_cpu_supports("fma") != 0 &&
+         __builtin_cpu_supports("bmi2") != 0;
 }
 
 bool MachineRunsAvx512() {

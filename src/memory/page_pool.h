@@ -1,12 +1,13 @@
 // All pages there are, cut at start from one slab.
 //
-// A page is a fixed number of token slots of one kv head of one layer; the pool knows only its size.
-// Pages are counted: a page that somebody holds cannot be taken, and it is free again when its last
-// holder releases it. Running out is an answer (Take returns nothing), not an error. Any free page
-// serves any taker, so the slab cannot fragment.
+// A page is a fixed number of token slots of one kv head of one layer; the pool knows only its
+// size. Pages are counted: a page that somebody holds cannot be taken, and it is free again when
+// its last holder releases it. Running out is an answer (Take returns nothing), not an error. Any
+// free page serves any taker, so the slab cannot fragment.
 //
 // The slab is touched at start: from then on its memory neither grows nor shrinks. A page is zeroed
-// when it is taken, so that nothing of its last holder can leak into a file or another conversation.
+// when it is taken, so that nothing of its last holder can leak into a file or another
+// conversation.
 //
 // Thread rule: the engine's thread only.
 #ifndef MOORING_MEMORY_PAGE_POOL_H_

@@ -16,8 +16,8 @@ class Dense : public Policy {
   }
 };
 
-// Anchors and the most recent tokens: exact StreamingLLM (Xiao et al. 2023). Pages behind the anchors
-// go, oldest first, once the next row cannot see their last slot any more.
+// Anchors and the most recent tokens: exact StreamingLLM (Xiao et al. 2023). Pages behind the
+// anchors go, oldest first, once the next row cannot see their last slot any more.
 class Sinks : public Policy {
  public:
   Plan Propose(const WindowFacts& facts, Arena& arena) const override {

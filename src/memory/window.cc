@@ -13,8 +13,8 @@ namespace {
 
 int64_t PagesPerHeadBound(const WindowShape& shape, int step_rows) {
   const int64_t anchor_pages = (shape.anchors + kPageSlots - 1) / kPageSlots;
-  // After a plan the oldest page's last slot is at most R + kRewindSlots behind the first row, so the
-  // pages span that, the rest of the oldest page and the rows of the step.
+  // After a plan the oldest page's last slot is at most R + kRewindSlots behind the first row, so
+  // the pages span that, the rest of the oldest page and the rows of the step.
   const int64_t span = int64_t{shape.recent()} + kRewindSlots + kPageSlots - 1 + step_rows;
   return anchor_pages + (span + kPageSlots - 1) / kPageSlots;
 }
@@ -36,13 +36,14 @@ Status CheckWindowShape(const WindowShape& shape) {
                  .found = fmt::format("{}", shape.anchors)};
   }
   if (shape.capacity < shape.anchors + 2) {
-    return Error{.kind = ErrorKind::kUsage,
-                 .what = "the window is too small for its anchors",
-                 .where = "window",
-                 .expected = fmt::format("at least {} ({} anchors, one recent token and the current one)",
-                                         shape.anchors + 2, shape.anchors),
-                 .found = fmt::format("{}", shape.capacity),
-                 .remedy = "use a larger --window or fewer --anchors"};
+    return Error{
+        .kind = ErrorKind::kUsage,
+        .what = "the window is too small for its anchors",
+        .where = "window",
+        .expected = fmt::format("at least {} ({} anchors, one recent token and the current one)",
+                                shape.anchors + 2, shape.anchors),
+        .found = fmt::format("{}", shape.capacity),
+        .remedy = "use a larger --window or fewer --anchors"};
   }
   return {};
 }
@@ -147,6 +148,11 @@ void Window::RefreshViews() {
   for (size_t i = 0; i < heads_.size(); ++i) views_[i] = {heads_[i].refs};
 }
 
+bool Window::StartsPage(LogIndex index) const {
+  const int64_t offset = index.value < shape_.anchors ? index.value : index.value - shape_.anchors;
+  return offset % kPageSlots == 0;
+}
+
 bool Window::TakePages(LogIndex first, bool anchor) {
   PageRef ref;
   if (anchor) {
@@ -157,8 +163,8 @@ bool Window::TakePages(LogIndex first, bool anchor) {
     ref.ages = false;
   } else {
     ref.base = WindowPos{shape_.anchors} + static_cast<int32_t>(facts_.size() * kPageSlots);
-    ref.ordinal = static_cast<uint32_t>(anchor_page_count() +
-                                        (first.value - shape_.anchors) / kPageSlots);
+    ref.ordinal =
+        static_cast<uint32_t>(anchor_page_count() + (first.value - shape_.anchors) / kPageSlots);
   }
   for (Head& head : heads_) {
     const std::optional<PageIndex> page = pool_->Take();
@@ -174,17 +180,14 @@ bool Window::TakePages(LogIndex first, bool anchor) {
 
 bool Window::Extend(int row_count, std::span<RowPlace> places) {
   CHECK(extended_rows_ == 0 && row_count >= 1 && row_count <= max_step_rows_);
-  const auto starts_page = [this](LogIndex index) {
-    const int64_t offset =
-        index.value < shape_.anchors ? index.value : index.value - shape_.anchors;
-    return offset % kPageSlots == 0;
-  };
-  size_t new_pages = 0;
-  for (int i = 0; i < row_count; ++i) new_pages += starts_page(next_ + i) ? 1 : 0;
+  const bool copy_tail = TailIsShared();
+  size_t new_pages = copy_tail ? 1 : 0;
+  for (int i = 0; i < row_count; ++i) new_pages += StartsPage(next_ + i) ? 1 : 0;
   if (new_pages * heads_.size() > pool_->free_count()) return false;
+  if (copy_tail) CopyTail();
   for (int i = 0; i < row_count; ++i) {
     const LogIndex index = next_ + i;
-    if (starts_page(index)) CHECK(TakePages(index, index.value < shape_.anchors));
+    if (StartsPage(index)) CHECK(TakePages(index, index.value < shape_.anchors));
   }
   extended_rows_ = row_count;
   RefreshViews();
@@ -253,12 +256,8 @@ void Window::Rewind(int count) {
   RefreshViews();
 }
 
-std::optional<Window> Window::Fork() const {
+Window Window::Fork() const {
   CHECK(extended_rows_ == 0);
-  const int64_t filled =
-      next_.value < shape_.anchors ? next_.value : next_.value - shape_.anchors;
-  const bool tail_is_open = filled % kPageSlots != 0;
-  if (tail_is_open && pool_->free_count() < heads_.size()) return std::nullopt;
   Window fork(shape_, layout_, layer_count_, kv_head_count_, max_step_rows_, pool_);
   fork.next_ = next_;
   fork.facts_.insert(fork.facts_.end(), facts_.begin(), facts_.end());
@@ -267,16 +266,25 @@ std::optional<Window> Window::Fork() const {
     Head& to = fork.heads_[h];
     to.refs.insert(to.refs.end(), from.refs.begin(), from.refs.end());
     to.pages.insert(to.pages.end(), from.pages.begin(), from.pages.end());
-    const size_t shared = to.pages.size() - (tail_is_open ? 1 : 0);
-    for (size_t i = 0; i < shared; ++i) pool_->Hold(to.pages[i]);
-    if (tail_is_open) {
-      to.pages.back() = *pool_->Take();
-      to.refs.back().data = pool_->data(to.pages.back());
-      std::memcpy(to.refs.back().data, from.refs.back().data, layout_.page_bytes());
-    }
+    for (const PageIndex page : to.pages) pool_->Hold(page);
   }
   fork.RefreshViews();
   return fork;
+}
+
+bool Window::TailIsShared() const {
+  return !StartsPage(next_) && pool_->holder_count(heads_.front().pages.back()) > 1;
+}
+
+void Window::CopyTail() {
+  for (Head& head : heads_) {
+    const std::optional<PageIndex> copy = pool_->Take();
+    CHECK(copy.has_value());
+    std::memcpy(pool_->data(*copy), head.refs.back().data, layout_.page_bytes());
+    pool_->Release(head.pages.back());
+    head.pages.back() = *copy;
+    head.refs.back().data = pool_->data(*copy);
+  }
 }
 
 }  // namespace mooring

@@ -3,12 +3,12 @@
 //
 // Layout. The first `anchors` tokens fill pages of their own; the last of these is never filled
 // further. Every later token goes to the page of its log index: page k behind the anchors holds
-// anchors + k * kPageSlots and the kPageSlots - 1 after it. So what a page holds, and its ordinal, are
-// functions of the log alone. Held pages are laid without gaps from position 0 on.
+// anchors + k * kPageSlots and the kPageSlots - 1 after it. So what a page holds, and its ordinal,
+// are functions of the log alone. Held pages are laid without gaps from position 0 on.
 //
-// The exact rule (docs/memory.md): with R = capacity - anchors - 1, the row at log index t sees key j
-// when j < anchors or t - R <= j <= t, at distance t - j, except that the distance to anchors stops
-// growing at anchors + R. `expire_by_page` rounds t - R up to the first slot of a page.
+// The exact rule (docs/memory.md): with R = capacity - anchors - 1, the row at log index t sees key
+// j when j < anchors or t - R <= j <= t, at distance t - j, except that the distance to anchors
+// stops growing at anchors + R. `expire_by_page` rounds t - R up to the first slot of a page.
 //
 // A step is: Propose (Policy), Apply, Extend, run the rows, Commit. All storage is reserved by the
 // constructor: none of these allocates.
@@ -62,9 +62,9 @@ class Window {
   WindowFacts Facts() const { return {shape_, next_, facts_}; }
   void Apply(const Plan& plan);
 
-  // Takes the pages that the next `row_count` tokens need, and writes where each of them stands into
-  // `places` [row_count]. False, with nothing changed, when the pool has too few.
-  // REQUIRES: row_count in [1, max_step_rows]; no Extend without a Commit in between.
+  // Takes the pages that the next `row_count` tokens need, and writes where each of them stands
+  // into `places` [row_count]. False, with nothing changed, when the pool has too few. REQUIRES:
+  // row_count in [1, max_step_rows]; no Extend without a Commit in between.
   bool Extend(int row_count, std::span<RowPlace> places);
   // The rows of the last Extend have been computed and stored.
   void Commit();
@@ -74,9 +74,9 @@ class Window {
   // Valid until the next change of the window.
   KvView View() const { return {layout_, kv_head_count_, views_}; }
 
-  // A window with the same content that shares all full pages; the page being filled is copied.
-  // Nothing when the pool has too few pages for that copy.
-  std::optional<Window> Fork() const;
+  // A window with the same content that shares all pages. Whichever of the two first writes into the
+  // page being filled copies it then.
+  Window Fork() const;
 
   // The content as bytes: enough to go on exactly, in another process too. Unused slots are zeros.
   void AppendSnapshot(std::string* out) const;
@@ -93,7 +93,12 @@ class Window {
   int anchor_page_count() const { return (shape_.anchors + kPageSlots - 1) / kPageSlots; }
   // Anchor pages held now: all of them once the log is past the anchors.
   int held_anchor_pages() const;
+  // Whether the token at `index` is the first of its page.
+  bool StartsPage(LogIndex index) const;
   bool TakePages(LogIndex first, bool anchor);
+  // Whether the page that the next token goes to is held by a fork as well.
+  bool TailIsShared() const;
+  void CopyTail();
   void PushFacts(LogIndex first);
   void Rebase();
   void RefreshViews();

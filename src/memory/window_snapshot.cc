@@ -72,11 +72,10 @@ void Window::AppendSnapshot(std::string* out) const {
     for (size_t i = 0; i < page_count; ++i) {
       std::byte* page = reinterpret_cast<std::byte*>(out->data()) + at;
       std::memcpy(page, head.refs[i].data, layout_.page_bytes());
-      const int64_t first = i < anchor_pages
-                                ? static_cast<int64_t>(i) * kPageSlots
-                                : facts_[i - anchor_pages].first.value;
-      const int64_t end = i < anchor_pages ? std::min<int64_t>(next_.value, shape_.anchors)
-                                           : next_.value;
+      const int64_t first = i < anchor_pages ? static_cast<int64_t>(i) * kPageSlots
+                                             : facts_[i - anchor_pages].first.value;
+      const int64_t end =
+          i < anchor_pages ? std::min<int64_t>(next_.value, shape_.anchors) : next_.value;
       const auto used = static_cast<int>(std::min<int64_t>(kPageSlots, end - first));
       if (used < kPageSlots) ClearSlots(layout_, used, page);
       at += layout_.page_bytes();
@@ -129,22 +128,21 @@ Status Window::RestoreSnapshot(std::span<const std::byte> bytes) {
   }
   const auto capacity = static_cast<int64_t>(heads_.empty() ? 0 : heads_[0].refs.capacity());
   if (header.page_count > capacity) return Mismatch("pages", capacity, header.page_count);
-  const CheckedSize expected_bytes = CheckedSize(heads_.size()) *
-                                         static_cast<uint64_t>(header.page_count) *
-                                         layout_.page_bytes() +
-                                     sizeof(header);
+  const CheckedSize expected_bytes =
+      CheckedSize(heads_.size()) * static_cast<uint64_t>(header.page_count) * layout_.page_bytes() +
+      sizeof(header);
   if (expected_bytes.value() != bytes.size()) {
     return Mismatch("length of the saved window",
                     static_cast<int64_t>(expected_bytes.value().value_or(0)),
                     static_cast<int64_t>(bytes.size()));
   }
   if (static_cast<uint64_t>(header.page_count) * heads_.size() > pool_->free_count()) {
-    return Error{.kind = ErrorKind::kResources,
-                 .what = "too few free pages to restore the conversation",
-                 .where = "page pool",
-                 .expected = fmt::format("{} free", header.page_count *
-                                                        static_cast<int64_t>(heads_.size())),
-                 .found = fmt::format("{}", pool_->free_count())};
+    return Error{
+        .kind = ErrorKind::kResources,
+        .what = "too few free pages to restore the conversation",
+        .where = "page pool",
+        .expected = fmt::format("{} free", header.page_count * static_cast<int64_t>(heads_.size())),
+        .found = fmt::format("{}", pool_->free_count())};
   }
   next_ = {header.next};
   for (int64_t i = 0; i < anchor_pages; ++i) CHECK(TakePages({i * kPageSlots}, true));

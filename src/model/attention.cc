@@ -1,8 +1,8 @@
 // Attention of a step: which thread attends to what, and in which order partial sums meet.
 //
-// Rows are cut into query blocks that are the rows of one page, whatever the chunk. A head's pages are
-// cut into runs by ordinal (tensor/kv_view.h). Every run is summed on its own and runs merge in order,
-// whether one thread does them all or several share them: the bits are the same.
+// Rows are cut into query blocks that are the rows of one page, whatever the chunk. A head's pages
+// are cut into runs by ordinal (tensor/kv_view.h). Every run is summed on its own and runs merge in
+// order, whether one thread does them all or several share them: the bits are the same.
 
 #include <algorithm>
 
@@ -53,7 +53,8 @@ void ForwardPass::AppendKeysAndValues(int layer) {
     float scratch[kMaxHeadDim];
     for (int row = part.first_row; row < part.first_row + part.row_count; ++row) {
       float* key = space_.key_.data() + row * arch_.kv_dim() + int64_t{kv_head} * head_dim;
-      const float* value = space_.value_.data() + row * arch_.kv_dim() + int64_t{kv_head} * head_dim;
+      const float* value =
+          space_.value_.data() + row * arch_.kv_dim() + int64_t{kv_head} * head_dim;
       if (split) {
         SplitPairs(key, scratch, half);
         std::copy_n(scratch, 2 * half, key);
@@ -122,8 +123,8 @@ void ForwardPass::Attend(int layer) {
   CHECK(static_cast<size_t>(runs) <= space_.run_count_);
   pool_.Run(pair_count * runs, [&](int64_t item, int thread) {
     const auto pair = static_cast<size_t>(item / runs);
-    AttendOneRun(pair / heads, layer, static_cast<int>(pair % heads),
-                 static_cast<int>(item % runs), thread);
+    AttendOneRun(pair / heads, layer, static_cast<int>(pair % heads), static_cast<int>(item % runs),
+                 thread);
   });
   pool_.Run(pair_count, [&](int64_t pair, int /*thread*/) {
     MergeRuns(static_cast<size_t>(pair) / heads, layer,

@@ -70,9 +70,9 @@ Status ReadRotary(const ModelFile& file, const std::string& prefix, Arch* arch) 
   if (divisors == nullptr) return {};
   const TensorView& view = divisors->view;
   if (view.dtype != DType::kF32 || view.rank != 1 || view.columns() != rotary_dim / 2) {
-    return Unsupported(file, divisors->name, fmt::format("F32 [{}]", rotary_dim / 2),
-                       fmt::format("{} [{}] of rank {}", InfoOf(view.dtype).name, view.columns(),
-                                   view.rank));
+    return Unsupported(
+        file, divisors->name, fmt::format("F32 [{}]", rotary_dim / 2),
+        fmt::format("{} [{}] of rank {}", InfoOf(view.dtype).name, view.columns(), view.rank));
   }
   rotary.pair_divisors.resize(static_cast<size_t>(view.columns()));
   std::memcpy(rotary.pair_divisors.data(), view.data, static_cast<size_t>(view.bytes()));
@@ -91,24 +91,21 @@ Result<Arch> ReadLlama(const ModelFile& file) {
   constexpr int64_t kMaxDim = 1 << 20;
   Arch arch;
   arch.family = "llama";
-  MOORING_ASSIGN_OR_RETURN(arch.embed_dim,
-                           GetCount(file, prefix + "embedding_length", 1, kMaxDim));
+  MOORING_ASSIGN_OR_RETURN(arch.embed_dim, GetCount(file, prefix + "embedding_length", 1, kMaxDim));
   MOORING_ASSIGN_OR_RETURN(arch.ffn_dim,
                            GetCount(file, prefix + "feed_forward_length", 1, kMaxDim));
   MOORING_ASSIGN_OR_RETURN(const int64_t layers, GetCount(file, prefix + "block_count", 1, 1024));
   const std::string heads_key = prefix + "attention.head_count";
   MOORING_ASSIGN_OR_RETURN(const int64_t heads, GetCount(file, heads_key, 1, 1024));
-  MOORING_ASSIGN_OR_RETURN(
-      const int64_t kv_heads,
-      GetCountOr(file, prefix + "attention.head_count_kv", heads, 1, heads));
+  MOORING_ASSIGN_OR_RETURN(const int64_t kv_heads,
+                           GetCountOr(file, prefix + "attention.head_count_kv", heads, 1, heads));
   if (heads % kv_heads != 0) {
     return Unsupported(file, heads_key, fmt::format("a multiple of {} key/value heads", kv_heads),
                        fmt::format("{}", heads));
   }
   const std::string head_dim_key = prefix + "attention.key_length";
-  MOORING_ASSIGN_OR_RETURN(
-      const int64_t head_dim,
-      GetCountOr(file, head_dim_key, arch.embed_dim / heads, 1, kMaxHeadDim));
+  MOORING_ASSIGN_OR_RETURN(const int64_t head_dim,
+                           GetCountOr(file, head_dim_key, arch.embed_dim / heads, 1, kMaxHeadDim));
   MOORING_ASSIGN_OR_RETURN(
       const int64_t value_dim,
       GetCountOr(file, prefix + "attention.value_length", head_dim, 1, kMaxHeadDim));
@@ -127,7 +124,8 @@ Result<Arch> ReadLlama(const ModelFile& file) {
   const std::string epsilon_key = prefix + "attention.layer_norm_rms_epsilon";
   MOORING_ASSIGN_OR_RETURN(const double epsilon, file.Get<double>(epsilon_key));
   if (!(epsilon > 0.0 && epsilon < 1.0)) {
-    return Unsupported(file, epsilon_key, "more than 0 and less than 1", fmt::format("{}", epsilon));
+    return Unsupported(file, epsilon_key, "more than 0 and less than 1",
+                       fmt::format("{}", epsilon));
   }
   arch.norm_epsilon = static_cast<float>(epsilon);
   MOORING_RETURN_IF_ERROR(ReadRotary(file, prefix, &arch));
@@ -136,7 +134,8 @@ Result<Arch> ReadLlama(const ModelFile& file) {
 }
 
 constexpr std::array<Family, 1> kFamilies = {{
-    {"llama", &ReadLlama,
+    {"llama",
+     &ReadLlama,
      {.embedding = "token_embd.weight",
       .output_norm = "output_norm.weight",
       .output = "output.weight?",

@@ -11,7 +11,8 @@ namespace mooring {
 
 class ForwardPass {
  public:
-  ForwardPass(const Model& model, const Step& step, const RotaryTable& rotary, Workspace* workspace);
+  ForwardPass(const Model& model, const Step& step, const RotaryTable& rotary,
+              Workspace* workspace);
   void Run();
 
  private:

@@ -1,7 +1,8 @@
 // A model: its architecture and its bound weights, and the one function that turns a step into
 // logits and new keys and values.
 //
-// Thread rule: immutable after Load. Forward runs on one thread at a time per Backend and Workspace.
+// Thread rule: immutable after Load. Forward runs on one thread at a time per Backend and
+// Workspace.
 #ifndef MOORING_MODEL_MODEL_H_
 #define MOORING_MODEL_MODEL_H_
 
@@ -30,10 +31,10 @@ class Model {
   Precision precision() const { return precision_; }
   Backend& backend() const { return *backend_; }
 
-  // Reads the step's tokens: writes their keys and values into the pages of the step's views, and the
-  // logits of the rows that want them into `workspace`. `rotary` has the turns that the windows need.
-  // REQUIRES: the step is within the workspace's limits, token ids are in [0, vocab_size). Allocates
-  // nothing.
+  // Reads the step's tokens: writes their keys and values into the pages of the step's views, and
+  // the logits of the rows that want them into `workspace`. `rotary` has the turns that the windows
+  // need. REQUIRES: the step is within the workspace's limits, token ids are in [0, vocab_size).
+  // Allocates nothing.
   void Forward(const Step& step, const RotaryTable& rotary, Workspace* workspace) const;
 
  private:

@@ -1,7 +1,7 @@
 // One step: the tokens of many conversations that the model reads together.
 //
-// Rows of one conversation stand together, in the order of its log. A generated token and a chunk of
-// a prompt are rows alike: there is no separate prefill.
+// Rows of one conversation stand together, in the order of its log. A generated token and a chunk
+// of a prompt are rows alike: there is no separate prefill.
 //
 // Thread rule: plain values.
 #ifndef MOORING_MODEL_STEP_H_

@@ -38,12 +38,14 @@ class Binder {
     const std::string name = fmt::format(fmt::runtime(pattern), layer);
     const NamedTensor* tensor = file_.FindTensor(name);
     if (tensor == nullptr) {
-      if (!optional) Fail("a tensor of the model is missing", name, "a tensor of that name", "none");
+      if (!optional)
+        Fail("a tensor of the model is missing", name, "a tensor of that name", "none");
       return {};
     }
     const TensorView& view = tensor->view;
-    const bool fits = rows == 1 ? view.rank == 1 && view.columns() == columns
-                                : view.rank == 2 && view.rows() == rows && view.columns() == columns;
+    const bool fits = rows == 1
+                          ? view.rank == 1 && view.columns() == columns
+                          : view.rank == 2 && view.rows() == rows && view.columns() == columns;
     if (!fits) {
       Fail("a tensor has the wrong shape", name,
            rows == 1 ? fmt::format("[{}]", columns) : fmt::format("[{}, {}]", rows, columns),
@@ -120,8 +122,7 @@ Result<Weights> BindWeights(const ModelFile& file, const Family& family, const A
   Binder binder(file, precision, kernels);
   Weights weights;
   weights.embedding = binder.Matrix(names.embedding, 0, arch.vocab_size, arch.embed_dim);
-  weights.embedding_row =
-      kernels.formats[static_cast<size_t>(weights.embedding.dtype)].dequantize;
+  weights.embedding_row = kernels.formats[static_cast<size_t>(weights.embedding.dtype)].dequantize;
   weights.output_norm = binder.Norm(names.output_norm, 0, arch.embed_dim);
   TensorView output = binder.Matrix(names.output, 0, arch.vocab_size, arch.embed_dim);
   weights.tied = output.empty();

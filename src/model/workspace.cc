@@ -30,8 +30,8 @@ Workspace::Workspace(const Arch& arch, const StepLimits& limits, int thread_coun
   cut_block_count_ = std::max(static_cast<size_t>(limits.parts), 4 * threads);
   // The anchors, the first and the last run may be short.
   run_count_ = static_cast<size_t>(limits.window) / (kPageSlots * kPagesPerRun) + 3;
-  states_ = AlignedArray<float>(cut_block_count_ * static_cast<size_t>(arch.kv_heads) *
-                                run_count_ * block_state_floats_);
+  states_ = AlignedArray<float>(cut_block_count_ * static_cast<size_t>(arch.kv_heads) * run_count_ *
+                                block_state_floats_);
   // The kernel's own scratch, then one run's states and their total.
   const auto attend = static_cast<size_t>(AttendScratchFloats(arch.head_dim, arch.group()));
   scratch_floats_ = (attend + 15) / 16 * 16 + (2 * block_state_floats_ + 15) / 16 * 16;
@@ -40,9 +40,9 @@ Workspace::Workspace(const Arch& arch, const StepLimits& limits, int thread_coun
 }
 
 size_t Workspace::bytes() const {
-  return hidden_.bytes() + normed_.bytes() + projected_.bytes() + query_.bytes() + key_.bytes() + value_.bytes() +
-         attended_.bytes() + gate_.bytes() + up_.bytes() + rounded_.bytes() + quant_.bytes() +
-         logits_.bytes() + states_.bytes() + scratch_.bytes();
+  return hidden_.bytes() + normed_.bytes() + projected_.bytes() + query_.bytes() + key_.bytes() +
+         value_.bytes() + attended_.bytes() + gate_.bytes() + up_.bytes() + rounded_.bytes() +
+         quant_.bytes() + logits_.bytes() + states_.bytes() + scratch_.bytes();
 }
 
 }  // namespace mooring

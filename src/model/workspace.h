@@ -19,10 +19,10 @@ namespace mooring {
 
 // The most that one step may hold.
 struct StepLimits {
-  int rows = 128;        // tokens
-  int logit_rows = 8;    // rows that want logits
-  int parts = 8;         // conversations
-  int32_t window = 0;    // slots that a conversation's head may hold, at most
+  int rows = 128;      // tokens
+  int logit_rows = 8;  // rows that want logits
+  int parts = 8;       // conversations
+  int32_t window = 0;  // slots that a conversation's head may hold, at most
 };
 
 // Rows of one conversation that share a page: the unit of attention.
@@ -69,23 +69,24 @@ class Workspace {
 
   StepLimits limits_;
   size_t vocab_size_;
-  AlignedArray<float> hidden_;    // [rows, embed]
-  AlignedArray<float> normed_;    // [rows, embed]
-  AlignedArray<float> projected_; // [rows, embed]: what attention or the FFN adds to the hidden rows
-  AlignedArray<float> query_;     // [rows, query_dim]
-  AlignedArray<float> key_;       // [rows, kv_dim]
-  AlignedArray<float> value_;     // [rows, kv_dim]
+  AlignedArray<float> hidden_;  // [rows, embed]
+  AlignedArray<float> normed_;  // [rows, embed]
+  AlignedArray<float>
+      projected_;              // [rows, embed]: what attention or the FFN adds to the hidden rows
+  AlignedArray<float> query_;  // [rows, query_dim]
+  AlignedArray<float> key_;    // [rows, kv_dim]
+  AlignedArray<float> value_;  // [rows, kv_dim]
   AlignedArray<float> attended_;  // [rows, query_dim]
   AlignedArray<float> gate_;      // [rows, ffn]
   AlignedArray<float> up_;        // [rows, ffn]
   AlignedArray<float> rounded_;   // [rows, widest input]: activations in 16 bit, for kF16 and kBF16
   AlignedArray<QuantBlock> quant_;  // [rows, widest input / 32]
-  AlignedArray<float> logits_;    // [logit_rows, vocab]
-  AlignedArray<float> states_;    // [cut blocks, kv heads, runs, block states], see attention.cc
-  AlignedArray<float> scratch_;   // [threads, scratch_floats_]
-  size_t cut_block_count_;        // query blocks that may be cut by runs at once
-  size_t run_count_;              // runs that a head may have
-  size_t block_state_floats_;     // the states of all rows and query heads of a block
+  AlignedArray<float> logits_;      // [logit_rows, vocab]
+  AlignedArray<float> states_;      // [cut blocks, kv heads, runs, block states], see attention.cc
+  AlignedArray<float> scratch_;     // [threads, scratch_floats_]
+  size_t cut_block_count_;          // query blocks that may be cut by runs at once
+  size_t run_count_;                // runs that a head may have
+  size_t block_state_floats_;       // the states of all rows and query heads of a block
   size_t scratch_floats_;
   std::vector<QueryBlock> blocks_;
 };

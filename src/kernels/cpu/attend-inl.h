@@ -11,7 +11,7 @@
 #include "kernels/kernels.h"
 
 namespace mooring::MOORING_ISA {
-namespace {
+namespace {  // NOLINT(google-build-namespaces): a copy per instruction set
 
 static_assert(kPageSlots % Vec::kLanes == 0);
 constexpr int kSlotVectors = kPageSlots / Vec::kLanes;  // vectors in one line of keys

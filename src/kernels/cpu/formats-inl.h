@@ -6,7 +6,7 @@
 #include "kernels/kernels.h"
 
 namespace mooring::MOORING_ISA {
-namespace {
+namespace {  // NOLINT(google-build-namespaces): a copy per instruction set
 
 template <typename T>
 [[gnu::always_inline]] inline T ReadScalar(const std::byte* p) {
@@ -43,7 +43,8 @@ using F32 = ScalarFormat<4, &LoadFloats>;
 using F16 = ScalarFormat<2, &LoadHalves>;
 using BF16 = ScalarFormat<2, &LoadBFloats>;
 
-// The block formats: `Weights` is one block as the integer products want it.
+// The block formats, under their own names: `Weights` is one block as the integer products want it.
+// NOLINTBEGIN(readability-identifier-naming)
 struct Q8_0 {
   static constexpr int kItems = kBlockItems;
   static constexpr int kBytes = sizeof(BlockQ8_0);
@@ -123,6 +124,8 @@ struct Q4_1 {
     }
   }
 };
+
+// NOLINTEND(readability-identifier-naming)
 
 template <typename Format>
 void Dequantize(const std::byte* row, int64_t count, float* out) {

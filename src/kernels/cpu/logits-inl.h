@@ -6,7 +6,7 @@
 #include "kernels/kernels.h"
 
 namespace mooring::MOORING_ISA {
-namespace {
+namespace {  // NOLINT(google-build-namespaces): a copy per instruction set
 
 // The last, partial vector of x, filled up with -infinity.
 [[gnu::always_inline]] inline Vec::F LoadTail(const float* x, int rest) {

@@ -3,7 +3,7 @@
 #define MOORING_KERNELS_CPU_MATH_INL_H_
 
 namespace mooring::MOORING_ISA {
-namespace {
+namespace {  // NOLINT(google-build-namespaces): a copy per instruction set
 
 constexpr float kInfinity = __builtin_inff();
 

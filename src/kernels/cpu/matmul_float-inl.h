@@ -10,7 +10,7 @@
 #include "kernels/kernels.h"
 
 namespace mooring::MOORING_ISA {
-namespace {
+namespace {  // NOLINT(google-build-namespaces): a copy per instruction set
 
 constexpr int kFloatRows = 4;         // 4 x 3 accumulators, 3 weights and an input fill
 constexpr int kFloatOutputs = 3;      // the 16 registers of AVX2

@@ -10,7 +10,7 @@
 #include "kernels/kernels.h"
 
 namespace mooring::MOORING_ISA {
-namespace {
+namespace {  // NOLINT(google-build-namespaces): a copy per instruction set
 
 // Reading this far ahead hides memory: the middle of the 5 to 10 KiB that measured best.
 constexpr int64_t kPrefetchBytes = 6144;

@@ -6,7 +6,7 @@
 #include "kernels/kernels.h"
 
 namespace mooring::MOORING_ISA {
-namespace {
+namespace {  // NOLINT(google-build-namespaces): a copy per instruction set
 
 [[gnu::always_inline]] inline int RestOf(int64_t count, int64_t i) {
   return static_cast<int>(count - i);

@@ -12,7 +12,7 @@
 #define MOORING_OP [[gnu::always_inline]] static inline
 
 namespace mooring::MOORING_ISA {
-namespace {
+namespace {  // NOLINT(google-build-namespaces): a copy per instruction set
 
 struct Vec {
   static constexpr int kLanes = 8;

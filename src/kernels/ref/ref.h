@@ -19,22 +19,25 @@ extern const FormatKernels kQ8_0;
 extern const FormatKernels kQ4_0;
 extern const FormatKernels kQ4_1;
 
-void DequantizeF32(const std::byte* row, int64_t count, float* out);
-void DequantizeF16(const std::byte* row, int64_t count, float* out);
-void DequantizeBF16(const std::byte* row, int64_t count, float* out);
-void DequantizeQ8_0(const std::byte* row, int64_t count, float* out);
-void DequantizeQ4_0(const std::byte* row, int64_t count, float* out);
-void DequantizeQ4_1(const std::byte* row, int64_t count, float* out);
-
 // One block of a quantised format as integers: item i is items[i] * scale + minimum.
 struct IntegerBlock {
   int items[kBlockItems];
   float scale;
   float minimum;
 };
-IntegerBlock UnpackQ8_0(const std::byte* block);
-IntegerBlock UnpackQ4_0(const std::byte* block);
-IntegerBlock UnpackQ4_1(const std::byte* block);
+
+// NOLINTBEGIN(readability-identifier-naming): formats keep their names.
+IntegerBlock UnpackQ8_0(const std::byte* bytes);
+IntegerBlock UnpackQ4_0(const std::byte* bytes);
+IntegerBlock UnpackQ4_1(const std::byte* bytes);
+
+void DequantizeF32(const std::byte* row, int64_t count, float* out);
+void DequantizeF16(const std::byte* row, int64_t count, float* out);
+void DequantizeBF16(const std::byte* row, int64_t count, float* out);
+void DequantizeQ8_0(const std::byte* row, int64_t count, float* out);
+void DequantizeQ4_0(const std::byte* row, int64_t count, float* out);
+void DequantizeQ4_1(const std::byte* row, int64_t count, float* out);
+// NOLINTEND(readability-identifier-naming)
 
 void RmsNorm(const float* x, const float* weight, float epsilon, int64_t count, float* out);
 void Add(const float* y, int64_t count, float* x);

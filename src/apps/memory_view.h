@@ -1,0 +1,45 @@
+// What a conversation remembers, in numbers, as a picture of one line, and as JSON.
+//
+// Thread rule: pure functions of their arguments.
+#ifndef MOORING_APPS_MEMORY_VIEW_H_
+#define MOORING_APPS_MEMORY_VIEW_H_
+
+#include <cstdint>
+#include <string>
+
+#include "apps/output.h"
+#include "engine/conversation.h"
+
+namespace mooring {
+
+struct MemoryView {
+  int64_t log_tokens = 0;  // everything ever said
+  int64_t capacity = 0;
+  int64_t anchors = 0;  // first tokens that are attended to, and
+  int64_t recent = 0;   // last ones
+
+  int64_t remembered() const { return anchors + recent; }
+  int64_t forgotten() const { return log_tokens - remembered(); }
+};
+
+MemoryView ViewOf(const Conversation& conversation);
+
+// {"capacity", "anchors", "recent"}, as in every reply.
+Json WindowJson(const MemoryView& view);
+
+struct StripStyle {
+  int cells = 40;
+  bool color = false;
+  bool unicode = true;
+};
+
+// The log from its start to its end: anchors, what is forgotten, what is recent. Each that there is
+// has one cell at least. "[#......====]"
+std::string MemoryStrip(const MemoryView& view, const StripStyle& style);
+
+// "Remembers 1,024 of 41,233 tokens: 4 anchors, 1,020 recent; 40,209 forgotten".
+std::string MemorySentence(const MemoryView& view);
+
+}  // namespace mooring
+
+#endif  // MOORING_APPS_MEMORY_VIEW_H_

@@ -1,0 +1,190 @@
+#include "apps/runtime.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <limits>
+#include <utility>
+
+#include "base/files.h"
+#include "base/random.h"
+#include "engine/vocab_from_file.h"
+#include "load/model_store.h"
+#include "load/open.h"
+#include "load/sha256.h"
+
+namespace mooring {
+namespace {
+
+// What one row attends to when nobody chooses: what small models still use well.
+constexpr int64_t kDefaultWindow = 2048;
+constexpr int64_t kDefaultAnchors = 4;
+constexpr uint64_t kTemplateLimitBytes = 1 << 20;
+
+Result<std::unique_ptr<ModelFile>> OpenModel(const Settings& settings) {
+  MOORING_ASSIGN_OR_RETURN(const ModelStore store, ModelStore::OfThisUser());
+  MOORING_ASSIGN_OR_RETURN(const std::filesystem::path path, store.Resolve(settings.model.path));
+  if (!settings.model.sha256.empty()) {
+    MOORING_ASSIGN_OR_RETURN(const std::string found, Sha256OfFile(path));
+    if (found != settings.model.sha256) {
+      return Error{.kind = ErrorKind::kModelInvalid,
+                   .what = "the model is not the one that is pinned",
+                   .where = path.string(),
+                   .expected = "SHA-256 " + settings.model.sha256,
+                   .found = found,
+                   .remedy = "fetch it again with mooring pull, or correct model.sha256"};
+    }
+  }
+  return OpenModelFile(path);
+}
+
+Result<DType> ParseKeyValue(const std::string& name) {
+  if (name == "auto" || name == "fp16") return DType::kF16;
+  if (name == "f32") return DType::kF32;
+  return Error{.kind = ErrorKind::kUsage,
+               .what = "unknown key/value type",
+               .where = "kv",
+               .expected = "auto, fp16 or f32",
+               .found = name};
+}
+
+// A flag above the trained length goes on to the engine, which refuses it; a file or profile asks
+// for what some machine somewhere could give, and is clipped.
+int64_t ChooseWindow(const Settings& settings, int64_t trained,
+                     std::vector<std::string>* warnings) {
+  if (!settings.window_size) return std::min(kDefaultWindow, trained);
+  const int64_t asked = *settings.window_size;
+  if (asked <= trained || settings.force_window || settings.window_from_flag) return asked;
+  warnings->push_back(
+      fmt::format("window_size {} is more than the {} tokens this model was trained on: using {}",
+                  asked, trained, trained));
+  return trained;
+}
+
+Result<EngineOptions> ChooseEngine(const Settings& settings, const RuntimeNeeds& needs,
+                                   const Arch& arch, std::vector<std::string>* warnings) {
+  EngineOptions options;
+  options.policy = settings.memory.policy;
+  MOORING_ASSIGN_OR_RETURN(options.key_value, ParseKeyValue(settings.memory.key_value));
+  const int64_t window = ChooseWindow(settings, arch.trained_window, warnings);
+  const int64_t anchors = settings.memory.anchors.value_or(kDefaultAnchors);
+  constexpr int64_t kMost = std::numeric_limits<int32_t>::max() / 2;
+  if (window < 0 || window > kMost || anchors < 0 || anchors > kMost) {
+    return Error{.kind = ErrorKind::kUsage,
+                 .what = "a size of the window is out of range",
+                 .where = "window, anchors",
+                 .expected = fmt::format("0 to {}", kMost),
+                 .found = fmt::format("{}, {}", window, anchors)};
+  }
+  options.window = {.capacity = static_cast<int32_t>(window),
+                    .anchors = static_cast<int32_t>(anchors),
+                    .expire_by_page = settings.kv_cache_policy == "block"};
+  options.force_window = settings.force_window;
+  options.conversations = needs.conversations;
+  options.step_rows = needs.step_rows;
+  options.logit_rows = needs.logit_rows;
+  return options;
+}
+
+Result<std::unique_ptr<ChatTemplate>> ChooseTemplate(const Settings& settings,
+                                                     const VocabSpec& vocab,
+                                                     const Tokenizer& tokenizer,
+                                                     std::vector<std::string>* warnings) {
+  const std::string& choice = settings.model.chat_template;
+  const auto keep = [](Result<ChatTemplate> made) -> Result<std::unique_ptr<ChatTemplate>> {
+    if (!made.ok()) return std::move(made).error();
+    return std::make_unique<ChatTemplate>(std::move(made).value());
+  };
+  if (choice == "auto") {
+    if (!vocab.chat_template.empty()) {
+      return keep(ChatTemplate::Create(vocab.chat_template, tokenizer));
+    }
+    warnings->push_back(
+        "the model file has no chat template: messages are written as plain \"role: text\" lines");
+    return keep(ChatTemplate::Named("plain", tokenizer));
+  }
+  if (const auto named = vocab.named_templates.find(choice); named != vocab.named_templates.end()) {
+    return keep(ChatTemplate::Create(named->second, tokenizer));
+  }
+  std::error_code ignored;
+  if (!std::filesystem::exists(choice, ignored)) {
+    return keep(ChatTemplate::Named(choice, tokenizer));
+  }
+  MOORING_ASSIGN_OR_RETURN(std::string source, ReadFile(choice, kTemplateLimitBytes));
+  return keep(ChatTemplate::Create(std::move(source), tokenizer));
+}
+
+std::string Mebibytes(uint64_t bytes) {
+  return fmt::format("{:.1f} MiB", static_cast<double>(bytes) / (1 << 20));
+}
+
+}  // namespace
+
+Result<Runtime> LoadRuntime(const Settings& settings, const RuntimeNeeds& needs) {
+  Runtime runtime;
+  runtime.model_name = settings.model.path;
+  MOORING_ASSIGN_OR_RETURN(const Precision precision, ParsePrecision(settings.precision));
+  MOORING_ASSIGN_OR_RETURN(
+      runtime.backend,
+      Backend::Create(settings.isa == "auto" ? "" : settings.isa,
+                      static_cast<int>(std::clamp<int64_t>(settings.threads.value_or(0), 0, 256))));
+  MOORING_ASSIGN_OR_RETURN(std::unique_ptr<ModelFile> file, OpenModel(settings));
+  MOORING_ASSIGN_OR_RETURN(const VocabSpec vocab, ReadVocab(*file));
+  MOORING_ASSIGN_OR_RETURN(runtime.tokenizer, Tokenizer::Create(vocab));
+  MOORING_ASSIGN_OR_RETURN(runtime.model,
+                           Model::Load(std::move(file), precision, runtime.backend.get()));
+  if (needs.chat_template) {
+    MOORING_ASSIGN_OR_RETURN(
+        runtime.chat_template,
+        ChooseTemplate(settings, vocab, *runtime.tokenizer, &runtime.warnings));
+  }
+  MOORING_ASSIGN_OR_RETURN(const EngineOptions options,
+                           ChooseEngine(settings, needs, runtime.model->arch(), &runtime.warnings));
+  MOORING_ASSIGN_OR_RETURN(runtime.engine,
+                           Engine::Create(runtime.model.get(), runtime.tokenizer.get(), options));
+  return runtime;
+}
+
+std::string Runtime::Description() const {
+  const Arch& arch = model->arch();
+  const EngineOptions& options = engine->options();
+  const EngineMemory memory = engine->memory();
+  return fmt::format(
+      "model     {} ({}, {} layers, trained on {} tokens)\n"
+      "compute   {} kernels, {} thread{}, precision {}, keys and values {}\n"
+      "window    {} tokens, {} anchors, policy {}\n"
+      "memory    weights {} (mapped), pages {}, buffers {}; fixed from here on\n",
+      model_name, arch.family, arch.layer_count(), arch.trained_window, backend->kernels().name,
+      backend->thread_count(), backend->thread_count() == 1 ? "" : "s", NameOf(model->precision()),
+      InfoOf(options.key_value).name, options.window.capacity, options.window.anchors,
+      options.policy, Mebibytes(memory.weights), Mebibytes(memory.pages),
+      Mebibytes(memory.workspace + memory.tables));
+}
+
+Result<TurnRequest> TurnFromSettings(const Settings& settings, const Runtime& runtime) {
+  const Settings::Sampling& sampling = settings.sampling;
+  TurnRequest request;
+  request.max_tokens = sampling.max_tokens;
+  request.sampler = {
+      .temperature = static_cast<float>(sampling.temperature),
+      .top_p = static_cast<float>(sampling.top_p),
+      .top_k = static_cast<int32_t>(std::clamp<int64_t>(sampling.top_k, INT32_MIN, INT32_MAX)),
+      .min_p = static_cast<float>(sampling.min_p),
+      .repeat_penalty = static_cast<float>(sampling.repeat_penalty),
+      .presence_penalty = static_cast<float>(sampling.presence_penalty),
+      .seed = sampling.seed ? static_cast<uint64_t>(*sampling.seed) : DrawSeed()};
+  MOORING_RETURN_IF_ERROR(CheckSamplerSettings(request.sampler));
+  request.stop = sampling.stop;
+  const auto add_end = [&request](std::optional<TokenId> token) {
+    if (token && std::ranges::find(request.end_tokens, *token) == request.end_tokens.end()) {
+      request.end_tokens.push_back(*token);
+    }
+  };
+  add_end(runtime.tokenizer->eos());
+  add_end(runtime.tokenizer->eot());
+  if (runtime.chat_template != nullptr) add_end(runtime.chat_template->end_of_turn());
+  return request;
+}
+
+}  // namespace mooring

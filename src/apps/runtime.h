@@ -1,0 +1,51 @@
+// What a command that talks to a model needs, put together from the settings: backend, model file,
+// model, tokenizer, chat template, engine.
+//
+// Thread rule: as Engine.
+#ifndef MOORING_APPS_RUNTIME_H_
+#define MOORING_APPS_RUNTIME_H_
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "apps/settings.h"
+#include "base/result.h"
+#include "engine/engine.h"
+#include "kernels/backend.h"
+#include "model/model.h"
+#include "text/chat_template.h"
+#include "text/tokenizer.h"
+
+namespace mooring {
+
+struct RuntimeNeeds {
+  int conversations = 1;
+  int step_rows = 128;
+  int logit_rows = 1;
+  bool chat_template = true;  // false: a model without a usable template is fine
+};
+
+struct Runtime {
+  std::string model_name;  // what the user called it
+  std::unique_ptr<Backend> backend;
+  std::unique_ptr<Model> model;
+  std::unique_ptr<const Tokenizer> tokenizer;
+  std::unique_ptr<ChatTemplate> chat_template;  // null when not needed
+  std::unique_ptr<Engine> engine;
+  std::vector<std::string> warnings;  // a clipped window, a CPU in place of a GPU
+
+  // A few lines: model, precision, kernels, threads, window, memory. For a person.
+  std::string Description() const;
+};
+
+// Errors as they come from below, each with what to do.
+Result<Runtime> LoadRuntime(const Settings& settings, const RuntimeNeeds& needs);
+
+// The settings of a turn: sampler (a seed is drawn when there is none), stop strings, max_tokens
+// and the tokens that end a turn for this model.
+Result<TurnRequest> TurnFromSettings(const Settings& settings, const Runtime& runtime);
+
+}  // namespace mooring
+
+#endif  // MOORING_APPS_RUNTIME_H_

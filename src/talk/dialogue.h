@@ -1,0 +1,110 @@
+// A talk between a person and a model on top of one engine conversation: messages in, the tokens of
+// new turns out. Old turns are never rendered again; the log is what was said.
+//
+// A turn that is stopped while its message is still being read keeps what was read: the record of
+// the message then covers those tokens only, and a message of which nothing was read leaves no
+// record at all.
+//
+// Thread rule: the engine's thread only.
+#ifndef MOORING_TALK_DIALOGUE_H_
+#define MOORING_TALK_DIALOGUE_H_
+
+#include <atomic>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "engine/engine.h"
+#include "text/chat_template.h"
+
+namespace mooring {
+
+struct TurnRecord {
+  std::string role;  // "system", "user" or "assistant"
+  std::string text;
+  LogIndex from;  // its tokens in the log: [from, to). System text has those of the message that it
+  LogIndex to;    // was rendered with.
+
+  friend bool operator==(const TurnRecord&, const TurnRecord&) = default;
+};
+
+// No system text at all uses the template's default; an empty one suppresses it.
+using SystemText = std::optional<std::string>;
+
+// What a dialogue knows beside the engine's log: enough to take it up again.
+struct DialogueState {
+  SystemText system;
+  bool system_is_new = true;  // not said to the model yet
+  std::vector<TurnRecord> turns;
+};
+
+// Submits a turn and steps the engine until it has ended; a set `*interrupted` (may be null)
+// cancels it. REQUIRES: nothing else runs the engine.
+Status RunTurn(Engine* engine, ConversationId id, TurnRequest request, Sink* sink,
+               const std::atomic<bool>* interrupted);
+
+class Dialogue {
+ public:
+  // Opens an empty conversation in the engine. `engine` and `chat_template` outlive this.
+  static Result<Dialogue> Create(Engine* engine, const ChatTemplate* chat_template,
+                                 SystemText system);
+  // Takes over a conversation that was restored.
+  Dialogue(Engine* engine, const ChatTemplate* chat_template, ConversationId id,
+           DialogueState state);
+  Dialogue(Dialogue&& other) noexcept;
+  Dialogue& operator=(Dialogue&&) = delete;
+  ~Dialogue();  // closes the conversation
+
+  ConversationId id() const { return id_; }
+  const DialogueState& state() const { return state_; }
+  const SystemText& system() const { return state_.system; }
+  const std::vector<TurnRecord>& turns() const { return state_.turns; }
+  // How many messages of the user there are.
+  int64_t user_turns() const;
+
+  // New instructions: rendered with the next user message. Before the first message they are simply
+  // the system text.
+  void SetSystem(SystemText system);
+
+  // Says `text` as the user and lets the model answer: renders what is new, submits it with the
+  // settings of `request` (whose tokens are filled in here) and steps the engine until the turn has
+  // ended. The answer goes to `sink` and into turns(). A set `*interrupted` (may be null) cancels
+  // it. Errors: the template refused the message (kUsage).
+  Result<TurnEnd> Say(std::string_view text, TurnRequest request, Sink* sink,
+                      const std::atomic<bool>* interrupted);
+
+  // Reads what was said elsewhere, without letting the model answer: a "user" message, then the
+  // "assistant" message that answered it. Both count as read, not as generated. kInterrupted when
+  // `*interrupted` stopped it, kFailed when the window or the pages did.
+  // REQUIRES for ReadAnswer: the last record is of a user.
+  Status ReadMessage(std::string_view text, const std::atomic<bool>* interrupted);
+  Status ReadAnswer(std::string_view text, const std::atomic<bool>* interrupted);
+
+ private:
+  struct Outcome {
+    TurnEnd end = TurnEnd::kLength;
+    TurnStats stats;
+    std::string text;
+  };
+  class Recorder;
+
+  LogIndex log_end() const;
+  Result<std::vector<TokenId>> RenderNew(std::string_view text) const;
+  Result<Outcome> Run(TurnRequest request, Sink* sink, const std::atomic<bool>* interrupted);
+  // Notes the message whose tokens begin at `from`, and that the system text was said with it.
+  // False when none of its tokens was read.
+  bool RecordMessage(std::string_view text, LogIndex from, LogIndex to, bool whole);
+
+  Engine* engine_;
+  const ChatTemplate* chat_template_;
+  ConversationId id_ = 0;
+  DialogueState state_;
+};
+
+}  // namespace mooring
+
+#endif  // MOORING_TALK_DIALOGUE_H_

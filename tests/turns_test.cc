@@ -1,0 +1,248 @@
+// The engine from outside, with a tiny model: ends of turns, stop strings, cancels, limits,
+// neighbours.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <thread>
+
+#include "tests/support.h"
+
+namespace mooring::test {
+namespace {
+
+class EngineTest : public testing::Test {
+ protected:
+  EngineTest() : loaded_(Load(Golden("tiny/mixed-d64.gguf"), {.threads = 2})) {}
+
+  std::unique_ptr<Engine> Make(EngineOptions options = {}) const {
+    if (options.window.capacity == 2048) options.window = {.capacity = 64, .anchors = 4};
+    return MakeEngine(loaded_, options);
+  }
+  static TurnRequest Greedy(std::vector<TokenId> tokens, int64_t generate) {
+    TurnRequest request;
+    request.tokens = std::move(tokens);
+    request.max_tokens = generate;
+    request.sampler.temperature = 0;
+    return request;
+  }
+  const std::vector<TokenId> prompt_ = {72, 101, 108, 108, 111, 32, 119, 111};
+
+  LoadedModel loaded_;
+};
+
+TEST_F(EngineTest, EndsAtMaxTokens) {
+  const auto engine = Make();
+  RecordingSink sink;
+  EXPECT_EQ(RunTurn(*engine, *engine->Open(), Greedy(prompt_, 12), &sink), TurnEnd::kLength);
+  EXPECT_EQ(sink.tokens().size(), 12U);
+  EXPECT_EQ(sink.stats().generated_tokens, 12);
+  EXPECT_EQ(sink.stats().read_tokens, static_cast<int64_t>(prompt_.size()));
+}
+
+TEST_F(EngineTest, EndTokensAreLoggedAndNotShown) {
+  const auto engine = Make();
+  RecordingSink whole;
+  RunTurn(*engine, *engine->Open(), Greedy(prompt_, 1), &whole);
+  const auto second = Make();
+  const auto id = second->Open();
+  TurnRequest request = Greedy(prompt_, 50);
+  request.end_tokens = {whole.tokens()[0]};
+  RecordingSink sink;
+  EXPECT_EQ(RunTurn(*second, *id, std::move(request), &sink), TurnEnd::kStop);
+  EXPECT_EQ(sink.text(), "");
+  EXPECT_EQ(second->Find(*id)->log().end().value, static_cast<int64_t>(prompt_.size()) + 1);
+}
+
+// Wherever a stop string begins and ends among the tokens, nothing of it is sent or stays in the
+// log.
+TEST_F(EngineTest, StopStringsStraddleTokens) {
+  const auto engine = Make();
+  RecordingSink whole;
+  RunTurn(*engine, *engine->Open(), Greedy(prompt_, 40), &whole);
+  const std::string& text = whole.text();
+  ASSERT_GE(text.size(), 12U);
+  for (size_t length = 1; length <= 6; ++length) {
+    for (size_t start = 0; start + length <= std::min<size_t>(text.size(), 24); ++start) {
+      const std::string stop = text.substr(start, length);
+      const size_t first = text.find(stop);
+      const auto again = Make();
+      const auto id = again->Open();
+      TurnRequest request = Greedy(prompt_, 40);
+      request.stop = {stop, "never to be seen"};
+      RecordingSink sink;
+      ASSERT_EQ(RunTurn(*again, *id, std::move(request), &sink), TurnEnd::kStopString) << stop;
+      EXPECT_EQ(sink.text(), text.substr(0, first));
+      // The log says what was shown, but for a token that lies across the cut.
+      std::string logged;
+      const TokenLog& log = again->Find(*id)->log();
+      for (int64_t i = static_cast<int64_t>(prompt_.size()); i < log.end().value; ++i) {
+        logged += loaded_.tokenizer->PieceBytes(log.token({i}));
+      }
+      EXPECT_LT(logged.size(), first + 24);
+      EXPECT_LE(again->Find(*id)->pending_rows(), 1);
+    }
+  }
+}
+
+TEST_F(EngineTest, AFullDenseWindowIsAnAnswer) {
+  const auto engine = Make({.policy = "dense", .window = {.capacity = 20, .anchors = 4}});
+  const auto id = engine->Open();
+  RecordingSink sink;
+  EXPECT_EQ(RunTurn(*engine, *id, Greedy(prompt_, 1000), &sink), TurnEnd::kWindowFull);
+  EXPECT_EQ(engine->Find(*id)->window().next().value, 20);
+  RecordingSink more;
+  EXPECT_EQ(RunTurn(*engine, *id, Greedy(prompt_, 5), &more), TurnEnd::kWindowFull);
+  EXPECT_TRUE(more.tokens().empty());
+}
+
+TEST_F(EngineTest, DenseEqualsSinksWhileNothingHasLeft) {
+  const std::vector<TokenId> tokens(50, 65);
+  const auto dense = Make({.policy = "dense", .logit_rows = 50});
+  const auto sinks = Make({.policy = "sinks", .logit_rows = 50});
+  EXPECT_EQ(Losses(*dense, tokens), Losses(*sinks, tokens));
+}
+
+TEST_F(EngineTest, CancelEndsTheTurnAtTheNextStep) {
+  const auto engine = Make();
+  const auto id = engine->Open();
+  RecordingSink sink;
+  ASSERT_TRUE(engine->Submit(*id, Greedy(prompt_, 1000000), &sink).ok());
+  for (int i = 0; i < 5; ++i) engine->Step();
+  engine->Cancel(*id);
+  engine->Step();
+  EXPECT_EQ(sink.end(), TurnEnd::kCancelled);
+  EXPECT_FALSE(engine->Find(*id)->busy());
+  // It goes on from there.
+  RecordingSink next;
+  EXPECT_EQ(RunTurn(*engine, *id, Greedy(prompt_, 3), &next), TurnEnd::kLength);
+}
+
+TEST_F(EngineTest, CancelWhileReadingKeepsOnlyWhatWasRead) {
+  const auto engine = Make({.step_rows = 16});
+  const auto id = engine->Open();
+  RecordingSink sink;
+  ASSERT_TRUE(engine->Submit(*id, Greedy(std::vector<TokenId>(500, 70), 5), &sink).ok());
+  engine->Step();
+  engine->Cancel(*id);
+  engine->Step();
+  EXPECT_EQ(sink.end(), TurnEnd::kCancelled);
+  EXPECT_EQ(engine->Find(*id)->log().end().value, 16);
+}
+
+TEST_F(EngineTest, CancelBeforeTheFirstStep) {
+  const auto engine = Make();
+  const auto id = engine->Open();
+  RecordingSink sink;
+  ASSERT_TRUE(engine->Submit(*id, Greedy(prompt_, 5), &sink).ok());
+  engine->Cancel(*id);
+  engine->Step();
+  EXPECT_EQ(sink.end(), TurnEnd::kCancelled);
+  EXPECT_TRUE(engine->Find(*id)->log().empty());
+}
+
+TEST_F(EngineTest, SubmitAndCancelFromOtherThreads) {
+  const auto engine = Make({.conversations = 3});
+  std::vector<ConversationId> ids;
+  for (int i = 0; i < 3; ++i) ids.push_back(*engine->Open());
+  std::vector<RecordingSink> sinks(3);
+  std::vector<std::thread> threads;
+  threads.reserve(3);
+  for (size_t i = 0; i < 3; ++i) {
+    threads.emplace_back([&, i] {
+      EXPECT_TRUE(engine->Submit(ids[i], Greedy(prompt_, 100000), &sinks[i]).ok());
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+      engine->Cancel(ids[i]);
+    });
+  }
+  const auto ended = [&] {
+    return std::ranges::all_of(sinks,
+                               [](const RecordingSink& sink) { return sink.end().has_value(); });
+  };
+  while (!ended()) engine->Step();
+  for (std::thread& thread : threads) thread.join();
+}
+
+TEST_F(EngineTest, RefusesBadRequests) {
+  const auto engine = Make();
+  const auto id = engine->Open();
+  RecordingSink sink;
+  TurnRequest request = Greedy({-1}, 1);
+  EXPECT_FALSE(engine->Submit(*id, request, &sink).ok());
+  request = Greedy({static_cast<TokenId>(loaded_.model->arch().vocab_size)}, 1);
+  EXPECT_FALSE(engine->Submit(*id, request, &sink).ok());
+  request = Greedy(prompt_, 1);
+  request.stop = {""};
+  EXPECT_FALSE(engine->Submit(*id, request, &sink).ok());
+  request.stop = {std::string(kMaxStopBytes + 1, 'x')};
+  EXPECT_FALSE(engine->Submit(*id, request, &sink).ok());
+  request.stop.assign(kMaxStopStrings + 1, "x");
+  EXPECT_FALSE(engine->Submit(*id, request, &sink).ok());
+  request.stop.clear();
+  request.sampler.temperature = -1;
+  EXPECT_FALSE(engine->Submit(*id, request, &sink).ok());
+  EXPECT_FALSE(engine->Step());
+}
+
+TEST_F(EngineTest, NothingToGoOnFromEndsAtOnce) {
+  const auto engine = Make();
+  RecordingSink sink;
+  EXPECT_EQ(RunTurn(*engine, *engine->Open(), Greedy({}, 5), &sink), TurnEnd::kLength);
+  EXPECT_TRUE(sink.tokens().empty());
+}
+
+TEST_F(EngineTest, WindowsBeyondTheTrainedOneAreRefusedWithTheNumber) {
+  const int64_t trained = loaded_.model->arch().trained_window;
+  EngineOptions options;
+  options.window.capacity = static_cast<int32_t>(trained) + 1;
+  const auto refused = Engine::Create(loaded_.model.get(), loaded_.tokenizer.get(), options);
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.error().kind, ErrorKind::kUsage);
+  EXPECT_NE(refused.error().Message().find(std::to_string(trained)), std::string::npos);
+  options.force_window = true;
+  EXPECT_TRUE(Engine::Create(loaded_.model.get(), loaded_.tokenizer.get(), options).ok());
+}
+
+TEST_F(EngineTest, OnlyAsManyConversationsAsWereAskedFor) {
+  const auto engine = Make({.conversations = 2});
+  const auto first = engine->Open();
+  ASSERT_TRUE(engine->Open().ok());
+  const auto third = engine->Open();
+  ASSERT_FALSE(third.ok());
+  EXPECT_EQ(third.error().kind, ErrorKind::kResources);
+  EXPECT_FALSE(engine->Fork(*first).ok());
+  engine->Close(*first);
+  EXPECT_TRUE(engine->Open().ok());
+}
+
+TEST_F(EngineTest, MemoryStaysAndPagesComeBack) {
+  const auto engine = Make({.conversations = 2});
+  const uint64_t pages = engine->memory().pages;
+  for (int i = 0; i < 20; ++i) {
+    const auto id = engine->Open();
+    RecordingSink sink;
+    RunTurn(*engine, *id, Greedy(std::vector<TokenId>(200, 66), 10), &sink);
+    EXPECT_LE(engine->Find(*id)->window().attended(), 64);
+    engine->Close(*id);
+  }
+  EXPECT_EQ(engine->memory().pages, pages);
+}
+
+TEST_F(EngineTest, DamagedSnapshotsAreRefusedAndChangeNothing) {
+  const auto engine = Make({.conversations = 2});
+  const auto id = engine->Open();
+  RecordingSink sink;
+  RunTurn(*engine, *id, Greedy(prompt_, 4), &sink);
+  std::string bytes;
+  engine->AppendSnapshot(*id, &bytes);
+  for (size_t length = 0; length < bytes.size(); length += 7) {
+    EXPECT_FALSE(engine->OpenSnapshot(std::as_bytes(std::span(bytes).first(length))).ok());
+  }
+  std::string bad = bytes;
+  bad[8 + 3] = '\x7f';  // the first token's id
+  EXPECT_FALSE(engine->OpenSnapshot(std::as_bytes(std::span(bad))).ok());
+  ASSERT_TRUE(engine->OpenSnapshot(std::as_bytes(std::span(bytes))).ok());
+}
+
+}  // namespace
+}  // namespace mooring::test

@@ -1,0 +1,115 @@
+#!/usr/bin/env python3
+"""Talks with a model for hundreds of turns and says whether it stayed sane and small.
+
+    tools/long_chat.py --questions mt_bench.jsonl [--turns 300] [--window 1024] --out RESULT.json
+
+The questions (JSON lines with "turns") are asked in rounds, each time with another opening, through
+`mooring chat --json` on a pipe. Of the first and the last ten replies it prints the share of distinct
+word 4-grams and the loss of the reply's text under a fresh window (`mooring eval ppl`), and how much
+resident memory grew per token after the first tenth of the talk. Exit status 1 when a bar is missed.
+"""
+
+import argparse
+import json
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+OPENINGS = ["", "Let us go on. ", "Here is another one. ", "Now this: ", "Next question. "]
+DISTINCT_BAR = 0.6    # of the word 4-grams in the last ten replies
+LOSS_BAR = 1.10       # last ten replies against the first ten
+BYTES_BAR = 5.0       # resident growth per token
+
+
+def questions(path, count):
+    texts = [turn for line in open(path, encoding="utf-8") for turn in json.loads(line)["turns"]]
+    for i in range(count):
+        opening = OPENINGS[i // len(texts) % len(OPENINGS)]
+        yield opening + " ".join(texts[i % len(texts)].split())
+
+
+def distinct_share(replies):
+    grams = [tuple(words[i:i + 4]) for words in map(str.split, replies) for i in range(len(words) - 3)]
+    return len(set(grams)) / len(grams) if grams else 1.0
+
+
+def fresh_loss(mooring, model, replies):
+    """Mean loss per token of the replies, each read from an empty window."""
+    total, tokens = 0.0, 0
+    for reply in replies:
+        if len(reply.split()) < 4:
+            continue
+        with tempfile.NamedTemporaryFile("w", suffix=".txt", encoding="utf-8") as file:
+            file.write(reply)
+            file.flush()
+            out = subprocess.run([mooring, "--json", "--quiet", "eval", "ppl", file.name, "--no-fresh",
+                                  "--model", model], check=True, capture_output=True, text=True).stdout
+        report = json.loads(out)
+        total += report["mean_nll"] * (report["tokens"] - 1)
+        tokens += report["tokens"] - 1
+    return total / max(tokens, 1)
+
+
+def talk(arguments):
+    command = [arguments.mooring, "--json", "--quiet", "chat", "--new", "--model", arguments.model,
+               "--window", str(arguments.window), "--max-tokens", str(arguments.max_tokens),
+               "--seed", str(arguments.seed)]
+    turns = []
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+                          encoding="utf-8", bufsize=1) as child:
+        for question in questions(arguments.questions, arguments.turns):
+            child.stdin.write(question + "\n")
+            child.stdin.flush()
+            line = child.stdout.readline()
+            if not line:
+                sys.exit(f"the talk ended after {len(turns)} turns")
+            turns.append(json.loads(line))
+            if len(turns) % 20 == 0:
+                last = turns[-1]
+                print(f"{len(turns)} turns, {last['log_tokens']} tokens, "
+                      f"{last['resident_bytes'] / 1e6:.1f} MB", file=sys.stderr)
+        child.stdin.close()
+        if child.wait() != 0:
+            sys.exit(f"chat ended with status {child.returncode}")
+    return turns
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--questions", required=True)
+    parser.add_argument("--mooring", default=str(ROOT / "build/release/mooring"))
+    parser.add_argument("--model", default="smollm2")
+    parser.add_argument("--turns", type=int, default=300)
+    parser.add_argument("--window", type=int, default=1024)
+    parser.add_argument("--max-tokens", type=int, default=256)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--out", required=True)
+    arguments = parser.parse_args()
+    turns = talk(arguments)
+    first = [turn["text"] for turn in turns[:10]]
+    last = [turn["text"] for turn in turns[-10:]]
+    tenth = turns[len(turns) // 10]
+    tokens = turns[-1]["log_tokens"]
+    report = {
+        "turns": len(turns), "log_tokens": tokens, "window": arguments.window,
+        "distinct_4grams_first": distinct_share(first), "distinct_4grams_last": distinct_share(last),
+        "fresh_loss_first": fresh_loss(arguments.mooring, arguments.model, first),
+        "fresh_loss_last": fresh_loss(arguments.mooring, arguments.model, last),
+        "resident_bytes_early": tenth["resident_bytes"], "resident_bytes_end": turns[-1]["resident_bytes"],
+        "bytes_per_token": (turns[-1]["resident_bytes"] - tenth["resident_bytes"])
+        / (tokens - tenth["log_tokens"]),
+        "last_replies": last,
+    }
+    report["passed"] = (report["distinct_4grams_last"] >= DISTINCT_BAR
+                        and report["fresh_loss_last"] <= LOSS_BAR * report["fresh_loss_first"]
+                        and report["bytes_per_token"] < BYTES_BAR)
+    pathlib.Path(arguments.out).write_text(json.dumps(report, indent=1, ensure_ascii=False) + "\n",
+                                           encoding="utf-8")
+    print(json.dumps({key: value for key, value in report.items() if key != "last_replies"}, indent=1))
+    sys.exit(0 if report["passed"] else 1)
+
+
+if __name__ == "__main__":
+    main()
