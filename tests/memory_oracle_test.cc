@@ -146,6 +146,7 @@ class Twins {
   }
 
   void Rewind(int count) {
+    count = static_cast<int>(std::min<int64_t>(count, window_->RewindBound()));
     window_->Rewind(count);
     naive_.log().resize(naive_.log().size() - static_cast<size_t>(count));
   }
@@ -264,7 +265,7 @@ void RunTwins(const WindowShape& shape, const char* policy, DType type, int64_t 
   for (int i = 0; i < 60 && twins.length() + kMaxRows < most_tokens; ++i) {
     switch (below(8)) {
       case 0:
-        twins.Rewind(std::min<int>(below(kRewindSlots + 1), static_cast<int>(twins.length())));
+        twins.Rewind(below(kRewindSlots + 1));
         break;
       case 1:
         twins.Fork();

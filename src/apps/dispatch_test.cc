@@ -185,7 +185,8 @@ TEST_F(DispatchTest, ConfigShowNamesOrigins) {
   ASSERT_EQ(outcome.code, 0) << outcome.err;
   EXPECT_THAT(outcome.err, HasSubstr("warning: engine tensorrt"));
   std::map<std::string, nlohmann::json> rows;
-  for (const auto& row : nlohmann::json::parse(outcome.out)["settings"]) rows[row["key"]] = row;
+  const auto json = nlohmann::json::parse(outcome.out);
+  for (const auto& row : json["settings"]) rows[row["key"]] = row;
   EXPECT_EQ(rows["engine"]["value"], "cpu");
   EXPECT_EQ(rows["window_size"]["value"], 8192);
   EXPECT_EQ(rows["window_size"]["origin"], path + ":2");
@@ -238,6 +239,56 @@ TEST_F(DispatchTest, ShowDescribesWhatCannotRun) {
   EXPECT_THAT(outcome.out, HasSubstr("token_embd.weight"));
   const auto json = nlohmann::json::parse(Run({"show", SmallModelFile(), "--json"}).out);
   EXPECT_EQ(json["architecture"], "none");
+}
+
+TEST_F(DispatchTest, PullListShowVerifyRemove) {
+  const std::string source = std::string(MOORING_SOURCE_DIR) + "/tests/golden/tiny/q4_1-d128.gguf";
+  const Outcome pulled = Run({"pull", source, "--json"});
+  ASSERT_EQ(pulled.code, 0) << pulled.err;
+  const auto name = nlohmann::json::parse(pulled.out)["name"].get<std::string>();
+  EXPECT_THAT(Run({"pull", source, "--no-progress"}).out, HasSubstr(name + " is "));
+  EXPECT_THAT(Run({"list"}).out, HasSubstr(name));
+  const auto listed = nlohmann::json::parse(Run({"list", "--json"}).out);
+  EXPECT_EQ(listed["models"][0]["trained_window"], 512);
+  EXPECT_EQ(nlohmann::json::parse(Run({"show", name, "--json"}).out)["model"]["layers"], 3);
+  EXPECT_EQ(Run({"verify", name}).code, 0);
+  EXPECT_EQ(Run({"doctor", "--model", name}).code, 0);
+  // A stored file that has changed is found by its hash.
+  const std::string path = listed["models"][0]["path"];
+  std::filesystem::permissions(path, std::filesystem::perms::owner_all);
+  {
+    std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
+    file.seekp(-1, std::ios::end);
+    file.put('\x7f');
+  }
+  EXPECT_EQ(Run({"verify", name}).code, 9);
+  EXPECT_EQ(Run({"doctor", "--model", name}).code, 9);
+  EXPECT_EQ(Run({"rm", name, "--yes"}).code, 0);
+  EXPECT_EQ(Run({"show", name}).code, 5);
+}
+
+TEST_F(DispatchTest, TokensAndTemplates) {
+  const std::string model = std::string(MOORING_SOURCE_DIR) + "/tests/golden/tiny/q4_1-d128.gguf";
+  const auto typed =
+      nlohmann::json::parse(Run({"tokenize", "--model", model, "--json", "<|im_end|>"}).out);
+  EXPECT_GT(typed["count"], 1);
+  const auto special = nlohmann::json::parse(
+      Run({"tokenize", "--model", model, "--json", "--special", "<|im_end|>"}).out);
+  EXPECT_EQ(special["count"], 1);
+  EXPECT_EQ(special["tokens"][0]["special"], true);
+
+  const std::string messages = File("m.json", R"({"messages":[{"role":"user","content":"A"},)"
+                                              R"({"role":"assistant","content":"B"},)"
+                                              R"({"role":"user","content":"C"}]})");
+  const Outcome shown = Run({"template", "--model", model, "--messages", messages, "--json"});
+  ASSERT_EQ(shown.code, 0) << shown.err;
+  const auto json = nlohmann::json::parse(shown.out);
+  EXPECT_EQ(json["prompt"],
+            "<|im_start|>user\nA<|im_end|>\n<|im_start|>assistant\nB<|im_end|>\n"
+            "<|im_start|>user\nC<|im_end|>\n<|im_start|>assistant\n");
+  EXPECT_EQ(json["delta"], "<|im_end|>\n<|im_start|>user\nC<|im_end|>\n<|im_start|>assistant\n");
+  EXPECT_EQ(Run({"template", "--model", model, "--messages", File("bad.json", "{")}).code, 2);
+  EXPECT_EQ(Run({"template", "--model", model, "--template", "nonesuch"}).code, 2);
 }
 
 TEST_F(DispatchTest, DoctorReportsAMissingModel) {

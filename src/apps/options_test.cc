@@ -171,7 +171,7 @@ TEST(OptionsTest, NearMissesAreNamed) {
   EXPECT_THAT(BadKey("sampling", "f:1").Message(), HasSubstr("group"));
   EXPECT_THAT(BadKey("zzzzzzzzzzzz", "f:1").Message(), HasSubstr("config show"));
   Settings settings;
-  EXPECT_THAT(Set(*FindOption("precision"), "fp61", &settings).error().Message(),
+  EXPECT_THAT(Set(*FindOption("precision"), "fp166", &settings).error().Message(),
               HasSubstr("did you mean fp16?"));
 }
 

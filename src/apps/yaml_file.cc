@@ -6,6 +6,8 @@
 #include <yaml-cpp/mark.h>
 #include <yaml-cpp/parser.h>
 
+#include <algorithm>
+#include <cstddef>
 #include <exception>
 #include <optional>
 #include <set>
@@ -178,6 +180,15 @@ std::optional<Error> FindDuplicate(const std::vector<YamlEntry>& entries) {
 }  // namespace
 
 Result<std::vector<YamlEntry>> ParseYaml(const std::string& text, const std::string& name) {
+  // The parser takes a zero byte for the end of the file.
+  if (const size_t zero = text.find('\0'); zero != std::string::npos) {
+    const auto line = std::count(text.begin(), text.begin() + static_cast<ptrdiff_t>(zero), '\n');
+    return Error{.kind = ErrorKind::kConfig,
+                 .what = "bad configuration file",
+                 .where = fmt::format("{}:{}", name, line + 1),
+                 .expected = "text",
+                 .found = "a zero byte"};
+  }
   Flattener flattener(name);
   try {
     std::istringstream stream(text);

@@ -55,19 +55,22 @@ int ScheduleRows(std::span<const WaitingWork> work, const StepBudget& budget, in
     if (work[at(turn)].pending_rows == 1) remaining.Give(work[at(turn)], 1, &rows[at(turn)]);
   }
   // Then whoever reads, a page in turn, until nothing more can be given.
-  int last_served = -1;
+  int next_first = first;
   for (bool given = true; given;) {
     given = false;
     for (int turn = 0; turn < count; ++turn) {
       const size_t i = at(turn);
-      if (work[i].pending_rows <= rows[i]) continue;
-      if (remaining.Give(work[i], kPageSlots, &rows[i]) > 0) {
-        given = true;
-        last_served = static_cast<int>(i);
-      }
+      const int64_t pending = work[i].pending_rows - rows[i];
+      if (pending <= 0) continue;
+      const int got = remaining.Give(work[i], kPageSlots, &rows[i]);
+      if (got == 0) continue;
+      given = true;
+      // Whoever got less than its share has the first turn of the next step.
+      const bool cut = got < std::min<int64_t>(pending, kPageSlots);
+      next_first = (static_cast<int>(i) + (cut ? 0 : 1)) % count;
     }
   }
-  return last_served < 0 ? first : (last_served + 1) % count;
+  return next_first;
 }
 
 }  // namespace mooring

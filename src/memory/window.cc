@@ -230,8 +230,14 @@ void Window::Commit() {
   }
 }
 
+int64_t Window::RewindBound() const {
+  // The row at t sees nothing before max(anchors, t - R); the oldest page held must not be later.
+  if (facts_.empty() || facts_.front().first.value <= shape_.anchors) return next_.value;
+  return next_.value - (facts_.front().first.value + shape_.recent());
+}
+
 void Window::Rewind(int count) {
-  CHECK(extended_rows_ == 0 && count >= 0 && count <= kRewindSlots && count <= next_.value);
+  CHECK(extended_rows_ == 0 && count >= 0 && count <= RewindBound());
   const LogIndex target = next_ - count;
   // The pages to give back are those whose first slot is not used any more.
   int kept_anchor_pages = held_anchor_pages();

@@ -68,7 +68,10 @@ class Window {
   bool Extend(int row_count, std::span<RowPlace> places);
   // The rows of the last Extend have been computed and stored.
   void Commit();
-  // Takes back the last `count` tokens. REQUIRES: count <= kRewindSlots and <= next().
+  // How many tokens can be taken back so that every row to come still finds what it may see: at least
+  // kRewindSlots (or all) behind the last plan.
+  int64_t RewindBound() const;
+  // Takes back the last `count` tokens. REQUIRES: count <= RewindBound().
   void Rewind(int count);
 
   // Valid until the next change of the window.
