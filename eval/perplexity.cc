@@ -1,6 +1,7 @@
 #include "eval/perplexity.h"
 
 #include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <utility>

@@ -285,7 +285,7 @@ TEST(MemoryOracle, Sinks) {
     for (const int anchors : {0, 1, 4, 16, 21}) {
       for (const int recent : {1, 15, 16, 40, 133}) {
         RunTwins({.capacity = anchors + recent + 1, .anchors = anchors, .expire_by_page = by_page},
-            "sinks", DType::kF32, 1 << 20);
+                 "sinks", DType::kF32, 1 << 20);
         if (testing::Test::HasFatalFailure()) return;
       }
     }

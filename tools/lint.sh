@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Runs clang-tidy (.clang-tidy) over the program's sources; any finding fails.
 #
-#   tools/lint.sh [FILE.cc...]     default: src, eval and bench, tests apart
+#   tools/lint.sh [FILE.cc...]     default: the rooms that are held to it so far, tests apart;
+#                                 load, text, talk and apps still have to be walked through once
 #
 # Needs build/release/compile_commands.json (./test --build-only writes it). Headers are checked
 # through the files that include them.
@@ -14,7 +15,7 @@ if [[ ! -f $database ]]; then
 fi
 if [[ $# -eq 0 ]]; then
   # The peers are not built with the rest and follow other libraries' names.
-  mapfile -t files < <(find src eval bench -name '*.cc' ! -name '*_test.cc' ! -path 'bench/peers/*' | sort)
+  mapfile -t files < <(find src/{base,tensor,memory,model,engine,kernels} eval bench -name '*.cc' ! -name '*_test.cc' ! -path 'bench/peers/*' | sort)
   set -- "${files[@]}"
 fi
 logs=$(mktemp -d)

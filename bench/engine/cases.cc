@@ -242,9 +242,9 @@ Status Bench::Memory(BenchResult* result) {
 }  // namespace
 
 const std::vector<std::string>& BenchCaseNames() {
-  static const std::vector<std::string> names = {"prefill", "decode", "append",
-                                                 "endless", "batch",  "memory"};
-  return names;
+  static const std::vector<std::string> kNames = {"prefill", "decode", "append",
+                                                  "endless", "batch",  "memory"};
+  return kNames;
 }
 
 Status RunBench(const Model& model, const Tokenizer& tokenizer, const BenchOptions& options,

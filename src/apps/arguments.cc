@@ -210,6 +210,7 @@ class Parser {
 
   static std::vector<std::string> FlagNames(const Command* command) {
     std::vector<std::string> names;
+    names.reserve(kGlobalFlags.size());
     for (const CommandFlag& flag : kGlobalFlags) names.emplace_back(flag.name);
     if (command != nullptr) {
       for (const CommandFlag& flag : command->flags) names.emplace_back(flag.name);

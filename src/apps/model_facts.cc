@@ -78,6 +78,7 @@ ModelFacts FactsOf(const ModelFile& file) {
 
 std::string TypesText(const std::map<DType, uint64_t>& bytes_per_type) {
   std::vector<std::pair<uint64_t, DType>> types;
+  types.reserve(bytes_per_type.size());
   for (const auto& [type, bytes] : bytes_per_type) types.emplace_back(bytes, type);
   std::ranges::sort(types, std::greater());
   std::string text;

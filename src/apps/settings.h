@@ -15,16 +15,16 @@ namespace mooring {
 // "auto" is kept as an empty optional, and resolved where the value is used.
 struct Settings {
   // Top-level keys of the file: the seed system's five, and what chooses the hardware.
-  std::string engine = "auto";              // auto | cpu | cuda | tensorrt
-  std::string precision = "auto";           // auto | fp32 | bf16 | fp16 | int8
-  std::optional<int64_t> window_size;       // tokens attended to; auto: 2,048 or the trained length
-  bool window_from_flag = false;            // a flag above the trained length is refused, a file clipped
+  std::string engine = "auto";         // auto | cpu | cuda | tensorrt
+  std::string precision = "auto";      // auto | fp32 | bf16 | fp16 | int8
+  std::optional<int64_t> window_size;  // tokens attended to; auto: 2,048 or the trained length
+  bool window_from_flag = false;       // a flag above the trained length is refused, a file clipped
   bool force_window = false;
   int64_t max_batch_size = 8;
   std::string kv_cache_policy = "dynamic";  // dynamic | block
   std::string use_cuda_graph = "auto";
-  std::string profile = "auto";             // auto | laptop | t4-v100 | a100-h100
-  std::optional<int64_t> threads;           // auto: every usable core
+  std::string profile = "auto";    // auto | laptop | t4-v100 | a100-h100
+  std::optional<int64_t> threads;  // auto: every usable core
   std::string isa = "auto";
 
   struct Model {

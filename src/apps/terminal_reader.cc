@@ -98,8 +98,11 @@ class TerminalReader : public LineReader {
     el_wset(edit_, EL_EDITOR, L"emacs");
     el_wset(edit_, EL_PROMPT_ESC, &TerminalReader::PromptOf, kPromptEscape);
     el_wset(edit_, EL_GETCFN, &TerminalReader::ReadCharOf);
-    // With ISIG off while a line is edited, Ctrl-C and Ctrl-Z are bytes that ReadChar answers.
+    // With ISIG off while a line is edited, Ctrl-C and Ctrl-Z are bytes that ReadChar answers. With
+    // INLCR (which libedit turns on) and ICRNL off, the two bytes of a pasted "\r\n" stay
+    // different.
     el_wset(edit_, EL_SETTY, L"-d", L"-isig", nullptr);
+    el_wset(edit_, EL_SETTY, L"-d", L"-inlcr", L"-icrnl", nullptr);
     el_wset(edit_, EL_BIND, L"^R", L"em-inc-search-prev", nullptr);
     el_wset(edit_, EL_BIND, L"^W", L"ed-delete-prev-word", nullptr);
     history_w(history_, &event_, H_SETSIZE, kHistorySize);

@@ -48,10 +48,12 @@ void SamplerPass::Penalise(std::span<const TokenId> recent) {
   changed.clear();
   if (settings.repeat_penalty == 1.0F && settings.presence_penalty == 0.0F) return;
   const auto window = std::min(recent.size(), static_cast<size_t>(settings.penalty_window));
-  for (const TokenId token : recent.subspan(recent.size() - window)) changed.push_back({token, 0});
+  for (const TokenId token : recent.subspan(recent.size() - window))
+    changed.emplace_back(token, 0.0F);
   std::ranges::sort(changed, {}, &std::pair<TokenId, float>::first);
-  const auto [first, last] = std::ranges::unique(changed, {}, &std::pair<TokenId, float>::first);
-  changed.erase(first, last);
+  changed.erase(std::unique(changed.begin(), changed.end(),
+                            [](const auto& a, const auto& b) { return a.first == b.first; }),
+                changed.end());
   for (auto& [token, logit] : changed) {
     logit = logits[static_cast<size_t>(token)];
     logit = logit > 0 ? logit / settings.repeat_penalty : logit * settings.repeat_penalty;

@@ -103,7 +103,7 @@ TEST(WindowSnapshot, EveryDamageIsRefusedOrHarmless) {
   };
   EXPECT_TRUE(restore(bytes));
   constexpr size_t kHeaderBytes = 56;
-  constexpr size_t kNextByte = 32;  // up to a page of tokens more or less: the log tells
+  constexpr size_t kNextByte = 32;             // up to a page of tokens more or less: the log tells
   for (size_t i = 0; i < kHeaderBytes; ++i) {  // page content is guarded by the file's checksums
     if (i == kNextByte) continue;
     for (int bit = 0; bit < 8; ++bit) {

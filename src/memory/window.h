@@ -68,8 +68,8 @@ class Window {
   bool Extend(int row_count, std::span<RowPlace> places);
   // The rows of the last Extend have been computed and stored.
   void Commit();
-  // How many tokens can be taken back so that every row to come still finds what it may see: at least
-  // kRewindSlots (or all) behind the last plan.
+  // How many tokens can be taken back so that every row to come still finds what it may see: at
+  // least kRewindSlots (or all) behind the last plan.
   int64_t RewindBound() const;
   // Takes back the last `count` tokens. REQUIRES: count <= RewindBound().
   void Rewind(int count);
@@ -77,8 +77,8 @@ class Window {
   // Valid until the next change of the window.
   KvView View() const { return {layout_, kv_head_count_, views_}; }
 
-  // A window with the same content that shares all pages. Whichever of the two first writes into the
-  // page being filled copies it then.
+  // A window with the same content that shares all pages. Whichever of the two first writes into
+  // the page being filled copies it then.
   Window Fork() const;
 
   // The content as bytes: enough to go on exactly, in another process too. Unused slots are zeros.
