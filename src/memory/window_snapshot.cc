@@ -114,7 +114,7 @@ Status Window::RestoreSnapshot(std::span<const std::byte> bytes) {
   }
   const int64_t past_anchors = std::max<int64_t>(0, header.next - shape_.anchors);
   const int64_t latest_first =
-      shape_.anchors + std::max<int64_t>(0, past_anchors - 1 - shape_.recent());
+      shape_.anchors + std::max<int64_t>(0, past_anchors - shape_.recent());
   if (header.first_held < shape_.anchors || header.first_held > latest_first ||
       (header.first_held - shape_.anchors) % kPageSlots != 0) {
     return Mismatch("oldest page", latest_first, header.first_held);
