@@ -103,6 +103,16 @@ Status Loop(ChatSession* session, LineReader* reader) {
   return {};
 }
 
+// Before the model is loaded and an answer made that could not be kept.
+Status CheckFolder(const std::filesystem::path& file) {
+  const std::filesystem::path folder = file.has_parent_path() ? file.parent_path() : ".";
+  std::error_code ignored;
+  if (std::filesystem::is_directory(folder, ignored)) return {};
+  return Error{.kind = ErrorKind::kNotFound,
+               .what = "there is no such folder to keep the conversation in",
+               .where = folder.string()};
+}
+
 // A kept conversation brings its window along where the user has not chosen one.
 void AdoptWindow(const std::filesystem::path& file, Settings* settings) {
   const Result<ConversationFileInfo> info = InspectConversation(file);
@@ -154,6 +164,7 @@ Status RunChatOn(CommandContext& context, std::FILE* input) {
   }
   MOORING_ASSIGN_OR_RETURN(options.system, SystemFromFlag(context));
   if (!context.arguments.empty()) context.settings.model.path = context.arguments.front();
+  if (!options.file.empty()) MOORING_RETURN_IF_ERROR(CheckFolder(options.file));
   std::optional<FileLock> lock;
   if (!options.file.empty() && context.config_inputs != nullptr) {
     MOORING_ASSIGN_OR_RETURN(lock,

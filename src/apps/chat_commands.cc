@@ -160,6 +160,7 @@ Status RunOne(std::string_view line, ChatSession* session) {
   const ChatCommandRow* command = Find(name);
   if (command != nullptr) return command->run(*session, argument);
   std::vector<std::string> names;
+  names.reserve(kCommands.size());
   for (const ChatCommandRow& row : kCommands) names.emplace_back(row.name.substr(1));
   const std::string nearest = NearestName(name.substr(1), names);
   return Error{.kind = ErrorKind::kUsage,

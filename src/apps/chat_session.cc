@@ -99,7 +99,8 @@ Status ChatSession::Answer(std::string_view text) {
     return {};
   }
   if (sink.output_failed()) {
-    return Error{.what = "the answer cannot be written any more", .where = "output"};
+    Leave();
+    return sink.written();
   }
   int64_t new_tokens = 0;
   for (size_t i = turns_before; i < dialogue_->turns().size(); ++i) {
@@ -126,7 +127,7 @@ Status ChatSession::Answer(std::string_view text) {
 
 void ChatSession::ShowEnd(const ReplySink& sink) {
   const bool normal = sink.end() == TurnEnd::kStop || sink.end() == TurnEnd::kStopString;
-  if (!normal && !context_->global.json) {
+  if (!normal && !context_->global.json && !context_->global.quiet) {
     Note(fmt::format("[stopped: {}]", FinishReason(sink.end())));
   }
   if (sink.end() == TurnEnd::kWindowFull) {

@@ -1,6 +1,9 @@
 #include "apps/reply_output.h"
 
+#include <cerrno>
+
 #include "apps/output.h"
+#include "base/files.h"
 #include "text/utf8.h"
 
 namespace mooring {
@@ -52,11 +55,20 @@ std::string TerminalText(std::string_view text) {
 
 void ReplySink::OnText(std::string_view text) {
   text_ += text;
-  if (style_.out == nullptr || output_failed_) return;
+  if (style_.out == nullptr || output_failed()) return;
+  errno = 0;
   PrintText(style_.out, style_.terminal ? TerminalText(text) : std::string(text));
   if (std::fflush(style_.out) == 0) return;
-  output_failed_ = true;
+  output_error_ = errno != 0 ? errno : EIO;
   if (stop_ != nullptr) stop_->store(true);
+}
+
+Status ReplySink::written() const {
+  if (output_error_ == 0 || output_error_ == EPIPE) return {};
+  return Error{.kind = KindOfErrno(output_error_),
+               .what = "cannot write the answer",
+               .where = "output",
+               .found = ErrnoText(output_error_)};
 }
 
 void ReplySink::OnEnd(TurnEnd end, const TurnStats& stats) {

@@ -10,6 +10,7 @@
 #include <string>
 #include <string_view>
 
+#include "base/result.h"
 #include "engine/turn.h"
 
 namespace mooring {
@@ -43,7 +44,10 @@ class ReplySink : public Sink {
   const std::string& text() const { return text_; }
   TurnEnd end() const { return end_; }
   const TurnStats& stats() const { return stats_; }
-  bool output_failed() const { return output_failed_; }
+  // Whether the text could be written: good again when nobody is there to read it, for that is how
+  // `| head` ends.
+  Status written() const;
+  bool output_failed() const { return output_error_ != 0; }
 
  private:
   ReplyStyle style_;
@@ -51,7 +55,7 @@ class ReplySink : public Sink {
   std::string text_;
   TurnEnd end_ = TurnEnd::kCancelled;
   TurnStats stats_;
-  bool output_failed_ = false;
+  int output_error_ = 0;  // errno of the first failure
 };
 
 }  // namespace mooring

@@ -107,7 +107,7 @@ Json ReplyJson(const Runtime& runtime, const LogprobsSink& sink, const TurnFacts
 
 Status Report(const CommandContext& context, const Runtime& runtime, const LogprobsSink& sink,
               const TurnFacts& facts) {
-  if (sink.output_failed()) return {};  // the stream remembers; told at the end
+  if (sink.output_failed()) return sink.written();
   if (context.global.json) {
     PrintJson(context.out, ReplyJson(runtime, sink, facts));
   } else {

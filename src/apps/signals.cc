@@ -44,6 +44,8 @@ std::atomic<bool>* InstallSignalHandlers() {
   Handle(SIGINT, OnInterrupt, 0);
   Handle(SIGTERM, OnTerminate, 0);
   Handle(SIGPIPE, SIG_IGN, 0);
+  // Writing beyond a limit on file sizes is then an error like a full disk, not the end.
+  Handle(SIGXFSZ, SIG_IGN, 0);
   return &g_interrupted;
 }
 

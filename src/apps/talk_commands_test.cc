@@ -186,6 +186,19 @@ TEST_F(TalkCommandsTest, OneTalkPerFile) {
   EXPECT_TRUE(Chat("Hello\n").ok());
 }
 
+TEST_F(TalkCommandsTest, WhatCannotBeWrittenIsSaid) {
+  std::FILE* full = std::fopen("/dev/full", "w");
+  ASSERT_NE(full, nullptr);
+  context_.out = full;
+  EXPECT_EQ(Chat("Hello\n").error().kind, ErrorKind::kResources);
+  interrupted_ = false;
+  EXPECT_EQ(Run("", {"Hello"}).error().kind, ErrorKind::kResources);
+  context_.out = out_;
+  std::fclose(full);
+  context_.flags["conversation"] = Path("none/talk.moor");
+  EXPECT_EQ(Chat("Hello\n").error().kind, ErrorKind::kNotFound);
+}
+
 TEST_F(TalkCommandsTest, CommandsWorkOnAPipe) {
   const Status status =
       Chat("/set temperature 0.5\n/system Be brief.\n/system\nHello\n/memory\n/stats\n/save " +

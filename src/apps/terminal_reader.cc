@@ -122,6 +122,9 @@ class TerminalReader : public LineReader {
     in_paste_ = false;
     queue_.clear();
     el_resize(edit_);
+    // libedit takes the terminal over at its first read, after it has drawn the prompt: a Ctrl-D or
+    // a paste that came in between would still be the line discipline's.
+    el_wset(edit_, EL_PREP_TERM, 1);
     Emit(kPasteModeOn);
     int count = 0;
     const wchar_t* line = el_wgets(edit_, &count);

@@ -16,7 +16,7 @@ namespace mooring {
 
 // {"messages":[{"role","content"},...]} or the list alone. Content is text or a list of text parts;
 // "developer" is another word for "system". kModelInvalid names the place for anything else.
-Result<std::vector<ChatMessage>> ParseMessages(std::string_view json, const std::string& where);
+Result<std::vector<ChatMessage>> ParseMessages(std::string_view text, const std::string& where);
 
 // Neighbours of one role joined by a blank line; an empty user message before an answer to nothing.
 // System messages stay where they are.
