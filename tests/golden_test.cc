@@ -35,12 +35,22 @@ std::string NameOfSetting(const Setting& setting) {
          std::string(InfoOf(setting.key_value).name);
 }
 
-// Every runnable table in floats, and the best one as users run it.
-std::vector<Setting> Settings() {
+[[maybe_unused]] void PrintTo(const Setting& setting, std::ostream* out) {
+  *out << NameOfSetting(setting);
+}
+
+// Every runnable table in floats.
+std::vector<Setting> FloatSettings() {
   std::vector<Setting> settings;
   for (const Kernels* kernels : RunnableKernels()) {
     settings.push_back({std::string(kernels->name), Precision::kF32, DType::kF32});
   }
+  return settings;
+}
+
+// The same, and the best one as users run it.
+std::vector<Setting> AllSettings() {
+  std::vector<Setting> settings = FloatSettings();
   settings.push_back({std::string(RunnableKernels()[0]->name), Precision::kAuto, DType::kF16});
   return settings;
 }
@@ -106,6 +116,9 @@ class GoldenTest : public testing::TestWithParam<Setting> {
   LoadedModel loaded_;
 };
 
+// Logits and greedy text, which only floats can be held to.
+class FloatGoldenTest : public GoldenTest {};
+
 TEST_P(GoldenTest, DenseLosses) {
   const auto golden = ReadJson(Golden("dense.json"));
   auto tokens = golden["tokens"].get<std::vector<TokenId>>();
@@ -114,8 +127,7 @@ TEST_P(GoldenTest, DenseLosses) {
   ExpectLosses(Losses(*engine, tokens), golden["nll"].get<std::vector<double>>());
 }
 
-TEST_P(GoldenTest, DenseLogits) {
-  if (!exact()) GTEST_SKIP() << "logits are compared in floats only";
+TEST_P(FloatGoldenTest, DenseLogits) {
   const auto golden = ReadJson(Golden("dense.json"));
   auto tokens = golden["tokens"].get<std::vector<TokenId>>();
   tokens.resize(std::min(tokens.size(), TokenLimit(GetParam(), tokens.size(), 256)));
@@ -167,8 +179,7 @@ TEST_P(GoldenTest, SinksLosses) {
   }
 }
 
-TEST_P(GoldenTest, GreedyReplies) {
-  if (!exact()) GTEST_SKIP() << "greedy text is compared in floats only";
+TEST_P(FloatGoldenTest, GreedyReplies) {
   for (const auto& entry : ReadJson(Golden("chat.json"))) {
     const auto expected = entry["greedy_ids"].get<std::vector<TokenId>>();
     const auto margins = entry["margins"].get<std::vector<double>>();
@@ -191,7 +202,9 @@ TEST_P(GoldenTest, GreedyReplies) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(All, GoldenTest, testing::ValuesIn(Settings()),
+INSTANTIATE_TEST_SUITE_P(All, GoldenTest, testing::ValuesIn(AllSettings()),
+                         [](const auto& setting) { return NameOfSetting(setting.param); });
+INSTANTIATE_TEST_SUITE_P(Floats, FloatGoldenTest, testing::ValuesIn(FloatSettings()),
                          [](const auto& setting) { return NameOfSetting(setting.param); });
 
 }  // namespace

@@ -25,6 +25,18 @@ struct Numerics {
   std::string file;
 };
 
+std::string NameOfNumerics(const Numerics& numerics) {
+  std::string name = numerics.isa + "_" + std::string(NameOf(numerics.precision)) + "_" +
+                     std::string(InfoOf(numerics.key_value).name) + "_" +
+                     numerics.file.substr(0, numerics.file.find('.'));
+  std::ranges::replace(name, '-', '_');
+  return name;
+}
+
+[[maybe_unused]] void PrintTo(const Numerics& numerics, std::ostream* out) {
+  *out << NameOfNumerics(numerics);
+}
+
 std::vector<Numerics> AllNumerics() {
   std::vector<Numerics> all;
   for (const Kernels* kernels : RunnableKernels()) {
@@ -198,13 +210,8 @@ TEST_P(LawTest, TurnsThatGoOn) {
   Expect({sink.rows(), sink.tokens()}, expected);
 }
 
-INSTANTIATE_TEST_SUITE_P(All, LawTest, testing::ValuesIn(AllNumerics()), [](const auto& numerics) {
-  std::string name = numerics.param.isa + "_" + std::string(NameOf(numerics.param.precision)) +
-                     "_" + std::string(InfoOf(numerics.param.key_value).name) + "_" +
-                     numerics.param.file.substr(0, numerics.param.file.find('.'));
-  std::ranges::replace(name, '-', '_');
-  return name;
-});
+INSTANTIATE_TEST_SUITE_P(All, LawTest, testing::ValuesIn(AllNumerics()),
+                         [](const auto& numerics) { return NameOfNumerics(numerics.param); });
 
 }  // namespace
 }  // namespace mooring::test

@@ -24,6 +24,15 @@ struct TinyCase {
   std::string file;
 };
 
+std::string NameOfCase(const TinyCase& tiny) {
+  std::string name = tiny.isa + "_" + tiny.file.substr(0, tiny.file.size() - 5);
+  std::ranges::replace(name, '-', '_');
+  std::ranges::replace(name, '.', '_');
+  return name;
+}
+
+[[maybe_unused]] void PrintTo(const TinyCase& tiny, std::ostream* out) { *out << NameOfCase(tiny); }
+
 std::vector<TinyCase> TinyCases() {
   std::vector<TinyCase> cases;
   for (const Kernels* kernels : RunnableKernels()) {
@@ -118,12 +127,8 @@ TEST_P(TinyModelTest, Sinks) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(All, TinyModelTest, testing::ValuesIn(TinyCases()), [](const auto& tiny) {
-  std::string name = tiny.param.isa + "_" + tiny.param.file.substr(0, tiny.param.file.size() - 5);
-  std::ranges::replace(name, '-', '_');
-  std::ranges::replace(name, '.', '_');
-  return name;
-});
+INSTANTIATE_TEST_SUITE_P(All, TinyModelTest, testing::ValuesIn(TinyCases()),
+                         [](const auto& tiny) { return NameOfCase(tiny.param); });
 
 }  // namespace
 }  // namespace mooring::test
