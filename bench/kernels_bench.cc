@@ -41,13 +41,13 @@ std::vector<std::byte> RandomWeights(const MatmulCase& shape) {
 }
 
 void BenchMatmul(benchmark::State& state, const Kernels& kernels, const MatmulCase& shape,
-                 bool integer, int64_t rows) {
+                 int64_t planes, int64_t rows) {
   const std::vector<std::byte> weights = RandomWeights(shape);
   const auto input_count = static_cast<size_t>(rows * shape.in_dim);
   std::vector<float> input(input_count);
   for (size_t i = 0; i < input_count; ++i) input[i] = RandomFloat(3, i);
-  std::vector<QuantBlock> quant(input_count / kBlockItems);
-  kernels.QuantizeRow(input.data(), static_cast<int64_t>(input_count), quant.data());
+  std::vector<QuantBlock> quant(input_count / kBlockItems * static_cast<size_t>(planes));
+  kernels.QuantizeRow(input.data(), static_cast<int64_t>(input_count), planes, quant.data());
   std::vector<float> out(static_cast<size_t>(rows * shape.out_dim));
   MatmulTask task;
   task.weights = weights.data();
@@ -56,10 +56,11 @@ void BenchMatmul(benchmark::State& state, const Kernels& kernels, const MatmulCa
   task.row_count = rows;
   task.input = input.data();
   task.quant = quant.data();
+  task.planes = planes;
   task.out = out.data();
   task.out_stride = shape.out_dim;
   const FormatKernels& format = kernels.formats[static_cast<size_t>(shape.dtype)];
-  const MatmulFunction matmul = integer ? format.matmul_int8 : format.matmul_float;
+  const MatmulFunction matmul = planes > 0 ? format.matmul_int8 : format.matmul_float;
   for (auto _ : state) {
     matmul(task, 0, shape.out_dim);
     benchmark::ClobberMemory();
@@ -126,17 +127,20 @@ void BenchAttend(benchmark::State& state, const Kernels& kernels, DType dtype, i
       benchmark::Counter::kIsIterationInvariantRate | benchmark::Counter::kInvert);
 }
 
+// By the planes of quantised activations.
+constexpr const char* kArithmetic[] = {"Float", "Int8", "Int16"};
+
 void RegisterTable(const Kernels& kernels) {
   for (const MatmulCase& shape : kMatmulCases) {
-    for (const bool integer : {true, false}) {
-      if (integer && InfoOf(shape.dtype).block_items == 1) continue;
+    for (const int64_t planes : {0, 1, 2}) {
+      if (planes > 0 && InfoOf(shape.dtype).block_items == 1) continue;
       for (const int64_t rows : {1, 4, 64}) {
         const std::string name =
-            fmt::format("{}/{}/{}/{}x{}/rows:{}", kernels.name, integer ? "Int8" : "Float",
+            fmt::format("{}/{}/{}/{}x{}/rows:{}", kernels.name, kArithmetic[planes],
                         InfoOf(shape.dtype).name, shape.in_dim, shape.out_dim, rows);
         benchmark::RegisterBenchmark(name.c_str(),
-                                     [&kernels, shape, integer, rows](benchmark::State& state) {
-                                       BenchMatmul(state, kernels, shape, integer, rows);
+                                     [&kernels, shape, planes, rows](benchmark::State& state) {
+                                       BenchMatmul(state, kernels, shape, planes, rows);
                                      });
       }
     }
@@ -172,7 +176,7 @@ void RegisterRows(const Kernels& kernels) {
       [&](float* x, float* y, QuantBlock*) { kernels.RmsNorm(x, y, 1e-5F, 576, y); });
   add("SwiGlu", 1536, [&](float* x, float* y, QuantBlock*) { kernels.SwiGlu(x, y, 1536, y); });
   add("QuantizeRow", 1536,
-      [&](float* x, float*, QuantBlock* blocks) { kernels.QuantizeRow(x, 1536, blocks); });
+      [&](float* x, float*, QuantBlock* blocks) { kernels.QuantizeRow(x, 1536, 1, blocks); });
   add("ArgMax", 49152,
       [&](float* x, float*, QuantBlock*) { benchmark::DoNotOptimize(kernels.ArgMax(x, 49152)); });
   add("LogSumExp", 49152, [&](float* x, float*, QuantBlock*) {

@@ -23,6 +23,7 @@ constexpr uint64_t kSeed = 20240707;
 constexpr int64_t kInDim = 288;
 constexpr int64_t kOutputs = 37;
 constexpr int64_t kRowCount = 5;
+constexpr int64_t kPlanes = 2;  // of quantised activations; the second is done as the first
 constexpr int kHeadDim = 64;
 constexpr int kGroup = 3;
 constexpr int kPages = 5;
@@ -107,8 +108,8 @@ void CompareMatmul(DType dtype, const Kernels& table, const Kernels& oracle,
   Draws draws(static_cast<uint64_t>(dtype) + 1);
   const std::vector<std::byte> weights = RandomWeights(dtype, &draws);
   const std::vector<float> input = draws.Many(static_cast<size_t>(kRowCount * kInDim));
-  std::vector<QuantBlock> quant(static_cast<size_t>(kRowCount * kInDim / kBlockItems));
-  oracle.QuantizeRow(input.data(), kRowCount * kInDim, quant.data());
+  std::vector<QuantBlock> quant(static_cast<size_t>(kRowCount * kInDim / kBlockItems * kPlanes));
+  oracle.QuantizeRow(input.data(), kRowCount * kInDim, kPlanes, quant.data());
   std::vector<float> got(static_cast<size_t>(kRowCount * kOutputs));
   std::vector<float> want = got;
   MatmulTask task = {.weights = weights.data(),
@@ -117,6 +118,7 @@ void CompareMatmul(DType dtype, const Kernels& table, const Kernels& oracle,
                      .row_count = kRowCount,
                      .input = input.data(),
                      .quant = quant.data(),
+                     .planes = kPlanes,
                      .out_stride = kOutputs};
   const auto run = [&](MatmulFunction function, std::vector<float>* out) {
     task.out = out->data();

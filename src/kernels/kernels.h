@@ -26,11 +26,12 @@ namespace mooring {
 
 // How the products of a matmul are computed; chosen per tensor at load, never per step.
 enum class Arithmetic : uint8_t {
-  kF32,   // weights and activations as floats, float sums
-  kF16,   // activations rounded to half, then as kF32
-  kBF16,  // activations rounded to bfloat16, then as kF32
-  kInt8,  // activations quantised per 32 items, integer products inside a block, float across
-          // blocks
+  kF32,    // weights and activations as floats, float sums
+  kF16,    // activations rounded to half, then as kF32
+  kBF16,   // activations rounded to bfloat16, then as kF32
+  kInt8,   // activations quantised per 32 items, integer products inside a block, float across
+           // blocks
+  kInt16,  // the same with two planes: what the first plane rounded away is quantised once more
 };
 
 // 32 activations: item i is quant[i] * scale, scale = max |x| / 127, rounded to nearest, ties to
@@ -52,7 +53,8 @@ struct MatmulTask {
   int64_t in_dim = 0;  // multiple of the format's block
   int64_t row_count = 0;
   const float* input = nullptr;       // [row_count, in_dim], float arithmetic
-  const QuantBlock* quant = nullptr;  // [row_count, in_dim / 32], integer arithmetic
+  const QuantBlock* quant = nullptr;  // [row_count, in_dim / 32, planes], integer arithmetic
+  int64_t planes = 1;                 // blocks whose sum stands for 32 activations: 1 or 2
   float* out = nullptr;               // [row_count, out_stride]
   int64_t out_stride = 0;
 };
@@ -108,8 +110,9 @@ struct Kernels {
   void (*Add)(const float* y, int64_t count, float* x);
   // out[i] = silu(gate[i]) * up[i]. In place allowed. (Shazeer 2020)
   void (*SwiGlu)(const float* gate, const float* up, int64_t count, float* out);
-  // count a multiple of 32; blocks [count / 32].
-  void (*QuantizeRow)(const float* x, int64_t count, QuantBlock* blocks);
+  // count a multiple of 32; blocks [count / 32, planes]. The second plane holds what the first
+  // left.
+  void (*QuantizeRow)(const float* x, int64_t count, int64_t planes, QuantBlock* blocks);
   // out[i] = x[i] rounded to kF16 or kBF16 and back. In place allowed.
   void (*RoundRow)(DType dtype, const float* x, int64_t count, float* out);
   // The index of the largest value, the first of equals; NaN never wins. REQUIRES: count >= 1.

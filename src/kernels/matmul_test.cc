@@ -46,9 +46,11 @@ Buffer<std::byte> RandomWeights(Random& random, DType dtype, int64_t rows, int64
   return weights;
 }
 
-// One matmul's operands. The weights of a random problem are shared by several numbers of rows.
+// One matmul's operands. With `planes` 0 the activations are floats, else 1 or 2 blocks stand for
+// 32 of them.
 struct Problem {
   DType dtype;
+  int64_t planes;
   int64_t in_dim;
   int64_t out_dim;
   int64_t row_count;
@@ -56,16 +58,16 @@ struct Problem {
   Buffer<float> input;
   std::vector<QuantBlock> quant;
 
-  Problem(Random& random, DType type, int64_t in, int64_t out, int64_t rows)
+  Problem(Random& random, DType type, int64_t plane_count, int64_t in, int64_t out, int64_t rows)
       : dtype(type),
+        planes(plane_count),
         in_dim(in),
         out_dim(out),
         row_count(rows),
         weights(RandomWeights(random, type, out, in)),
         input(RandomFloats(random, rows * in, 3)) {
-    if (InfoOf(type).block_items == 1) return;
-    quant.resize(static_cast<size_t>(rows * in / kBlockItems));
-    ref::QuantizeRow(input.data(), rows * in, quant.data());
+    quant.resize(static_cast<size_t>(rows * in / kBlockItems * planes));
+    ref::QuantizeRow(input.data(), rows * in, planes, quant.data());
   }
 
   // Rows [row, row + rows) into `out`, [rows, out_dim].
@@ -76,7 +78,8 @@ struct Problem {
     task.in_dim = in_dim;
     task.row_count = rows;
     task.input = input.data() + row * in_dim;
-    task.quant = quant.empty() ? nullptr : quant.data() + row * in_dim / kBlockItems;
+    task.quant = quant.data() + row * in_dim / kBlockItems * planes;
+    task.planes = planes;
     task.out = out;
     task.out_stride = out_dim;
     return task;
@@ -84,7 +87,7 @@ struct Problem {
 
   // For every (row, output), the sum of the sizes of its terms. For integer products a term is an
   // item times an item, since a vector's lanes add them up in parts.
-  double TermSize(bool integer, int64_t row, int64_t n) const {
+  double TermSize(int64_t row, int64_t n) const {
     Buffer<float> items(in_dim);
     const std::byte* weight_row = weights.data() + n * RowBytes(dtype, in_dim);
     const Kernels& oracle = **SelectKernels("ref");
@@ -92,7 +95,7 @@ struct Problem {
     double size = 0.0;
     for (int64_t k = 0; k < in_dim; ++k) {
       double weight = std::abs(double{items[k]});
-      if (!integer) {
+      if (planes == 0) {
         size += std::abs(double{input[row * in_dim + k]}) * weight;
         continue;
       }
@@ -100,37 +103,42 @@ struct Problem {
       if (dtype == DType::kQ4_1) {  // the two parts of an item may cancel
         weight += 2 * std::abs(double{ref::UnpackQ4_1(block).minimum});
       }
-      const QuantBlock& x = quant[static_cast<size_t>((row * in_dim + k) / kBlockItems)];
-      size += std::abs(double{x.scale} * x.quant[k % kBlockItems]) * weight;
+      for (int64_t plane = 0; plane < planes; ++plane) {
+        const int64_t block_index = (row * in_dim + k) / kBlockItems * planes + plane;
+        const QuantBlock& x = quant[static_cast<size_t>(block_index)];
+        size += std::abs(double{x.scale} * x.quant[k % kBlockItems]) * weight;
+      }
     }
     return size;
   }
 };
 
-MatmulFunction FunctionOf(const Kernels& kernels, DType dtype, bool integer) {
+MatmulFunction FunctionOf(const Kernels& kernels, DType dtype, int64_t planes) {
   const FormatKernels& format = kernels.formats[static_cast<size_t>(dtype)];
-  return integer ? format.matmul_int8 : format.matmul_float;
+  return planes > 0 ? format.matmul_int8 : format.matmul_float;
 }
 
 // A sum of n terms is off by at most n roundings of the sum of their sizes, in either table; the
 // integer form rounds about three times per block.
-void ExpectTwin(const Kernels& kernels, const Problem& problem, bool integer) {
+void ExpectTwin(const Kernels& kernels, const Problem& problem) {
+  const int64_t planes = problem.planes;
   const int64_t size = problem.row_count * problem.out_dim;
   std::vector<float> expected(static_cast<size_t>(size));
   std::vector<float> out(static_cast<size_t>(size));
   const Kernels& oracle = **SelectKernels("ref");
-  FunctionOf(oracle, problem.dtype, integer)(problem.Task(0, problem.row_count, expected.data()), 0,
+  FunctionOf(oracle, problem.dtype, planes)(problem.Task(0, problem.row_count, expected.data()), 0,
+                                            problem.out_dim);
+  FunctionOf(kernels, problem.dtype, planes)(problem.Task(0, problem.row_count, out.data()), 0,
                                              problem.out_dim);
-  FunctionOf(kernels, problem.dtype, integer)(problem.Task(0, problem.row_count, out.data()), 0,
-                                              problem.out_dim);
   const auto in_dim = static_cast<double>(problem.in_dim);
-  const double roundings = integer ? 6 * in_dim / kBlockItems + 16 : 2 * in_dim + 16;
+  const double roundings =
+      planes > 0 ? 6 * static_cast<double>(planes) * in_dim / kBlockItems + 16 : 2 * in_dim + 16;
   for (int64_t row = 0; row < problem.row_count; ++row) {
     for (int64_t n = 0; n < problem.out_dim; ++n) {
       const auto i = static_cast<size_t>(row * problem.out_dim + n);
-      const double tolerance = roundings * kFloatRounding * problem.TermSize(integer, row, n);
+      const double tolerance = roundings * kFloatRounding * problem.TermSize(row, n);
       ASSERT_NEAR(out[i], expected[i], tolerance)
-          << InfoOf(problem.dtype).name << " integer " << integer << " in " << problem.in_dim
+          << InfoOf(problem.dtype).name << " planes " << planes << " in " << problem.in_dim
           << " out " << problem.out_dim << " row " << row << "/" << problem.row_count << " n " << n;
     }
   }
@@ -158,7 +166,7 @@ TEST_P(MatmulTest, FloatOfEveryFormatAndRowCount) {
   for (const DType dtype : AllFormats()) {
     for (const int64_t rows : {1, 2, 3, 4, 5, 6, 7, 8, 9, 64}) {
       for (const int64_t in_dim : {32, 576}) {
-        ExpectTwin(kernels(), Problem(random(), dtype, in_dim, 1 + rows % 7, rows), false);
+        ExpectTwin(kernels(), Problem(random(), dtype, 0, in_dim, 1 + rows % 7, rows));
       }
     }
   }
@@ -168,25 +176,27 @@ TEST_P(MatmulTest, FloatOfEveryLength) {
   for (const DType dtype : AllFormats()) {
     const int64_t step = InfoOf(dtype).block_items;
     for (int64_t blocks = 1; blocks <= 35; ++blocks) {
-      ExpectTwin(kernels(), Problem(random(), dtype, blocks * step, 4, 3), false);
+      ExpectTwin(kernels(), Problem(random(), dtype, 0, blocks * step, 4, 3));
     }
   }
   for (const DType dtype : {DType::kF32, DType::kF16, DType::kBF16}) {
     for (const int64_t in_dim : {96, 100, 767, 768, 769, 1601}) {
-      ExpectTwin(kernels(), Problem(random(), dtype, in_dim, 5, 5), false);
+      ExpectTwin(kernels(), Problem(random(), dtype, 0, in_dim, 5, 5));
     }
   }
 }
 
 TEST_P(MatmulTest, IntegerOfEveryFormatAndRowCount) {
   for (const DType dtype : {DType::kQ8_0, DType::kQ4_0, DType::kQ4_1}) {
-    for (const int64_t rows : {1, 2, 3, 4, 5, 6, 7, 8, 9, 64}) {
-      for (const int64_t in_dim : {32, 576}) {
-        ExpectTwin(kernels(), Problem(random(), dtype, in_dim, 1 + rows % 7, rows), true);
+    for (const int64_t planes : {1, 2}) {
+      for (const int64_t rows : {1, 2, 3, 4, 5, 6, 7, 8, 9, 64}) {
+        for (const int64_t in_dim : {32, 576}) {
+          ExpectTwin(kernels(), Problem(random(), dtype, planes, in_dim, 1 + rows % 7, rows));
+        }
       }
-    }
-    for (int64_t blocks = 1; blocks <= 35; ++blocks) {
-      ExpectTwin(kernels(), Problem(random(), dtype, blocks * kBlockItems, 5, 3), true);
+      for (int64_t blocks = 1; blocks <= 35; ++blocks) {
+        ExpectTwin(kernels(), Problem(random(), dtype, planes, blocks * kBlockItems, 5, 3));
+      }
     }
   }
 }
@@ -196,11 +206,11 @@ TEST_P(MatmulTest, RowsAloneAndInGroupsAreBitEqual) {
   constexpr int64_t kRows = 71;  // more than a group of the float kernels
   constexpr int64_t kOut = 11;
   for (const DType dtype : AllFormats()) {
-    for (const bool integer : {false, true}) {
-      const MatmulFunction matmul = FunctionOf(kernels(), dtype, integer);
+    for (const int64_t planes : {0, 1, 2}) {
+      const MatmulFunction matmul = FunctionOf(kernels(), dtype, planes);
       if (matmul == nullptr) continue;
       const int64_t in_dim = InfoOf(dtype).block_items == 1 ? 805 : 800;
-      const Problem problem(random(), dtype, in_dim, kOut, kRows);
+      const Problem problem(random(), dtype, planes, in_dim, kOut, kRows);
       std::vector<float> whole(kRows * kOut);
       matmul(problem.Task(0, kRows, whole.data()), 0, kOut);
       for (const int64_t group : {1, 2, 3, 4, 5, 7, 16, 64}) {
@@ -213,7 +223,7 @@ TEST_P(MatmulTest, RowsAloneAndInGroupsAreBitEqual) {
           matmul(task, cut, kOut);
         }
         ASSERT_EQ(std::memcmp(parts.data(), whole.data(), whole.size() * sizeof(float)), 0)
-            << InfoOf(dtype).name << " integer " << integer << " group " << group;
+            << InfoOf(dtype).name << " planes " << planes << " group " << group;
       }
     }
   }
@@ -221,10 +231,10 @@ TEST_P(MatmulTest, RowsAloneAndInGroupsAreBitEqual) {
 
 TEST_P(MatmulTest, WritesOnlyItsOutputs) {
   for (const DType dtype : AllFormats()) {
-    for (const bool integer : {false, true}) {
-      const MatmulFunction matmul = FunctionOf(kernels(), dtype, integer);
+    for (const int64_t planes : {0, 1, 2}) {
+      const MatmulFunction matmul = FunctionOf(kernels(), dtype, planes);
       if (matmul == nullptr) continue;
-      const Problem problem(random(), dtype, 64, 12, 6);
+      const Problem problem(random(), dtype, planes, 64, 12, 6);
       std::vector<float> out(6 * 12, 77.0F);
       matmul(problem.Task(0, 6, out.data()), 3, 8);
       matmul(problem.Task(0, 6, out.data()), 9, 9);
@@ -247,7 +257,7 @@ TEST_P(MatmulTest, IntegerExtremesAreExact) {
                            Extreme{DType::kQ4_0, 0x00, -8}, Extreme{DType::kQ4_0, 0xFF, 7},
                            Extreme{DType::kQ4_1, 0x00, 0}, Extreme{DType::kQ4_1, 0xFF, 15}}) {
     for (const int item : {-127, 127, 1, 0}) {
-      Problem problem(random(), e.dtype, 64, 3, 4);
+      Problem problem(random(), e.dtype, 1, 64, 3, 4);
       const int block_bytes = InfoOf(e.dtype).block_bytes;
       for (int64_t i = 0; i < problem.weights.count(); ++i) {
         problem.weights[i] = std::byte(static_cast<unsigned>(e.weight));
@@ -262,7 +272,7 @@ TEST_P(MatmulTest, IntegerExtremesAreExact) {
         std::memset(block.quant, item, kBlockItems);
       }
       std::vector<float> out(12);
-      FunctionOf(kernels(), e.dtype, true)(problem.Task(0, 4, out.data()), 0, 3);
+      FunctionOf(kernels(), e.dtype, 1)(problem.Task(0, 4, out.data()), 0, 3);
       const int64_t weight = e.dtype == DType::kQ4_1 ? e.meaning - 2 : e.meaning;
       for (const float value : out) {
         EXPECT_EQ(value, static_cast<float>(64 * weight * item)) << InfoOf(e.dtype).name;

@@ -1,5 +1,6 @@
 // Twin tests of the functions over one row.
 #include <cmath>
+#include <cstring>
 
 #include "kernels/kernels_testing.h"
 
@@ -102,25 +103,31 @@ TEST_P(RowsTest, QuantizeRowHasTheBitsOfTheReference) {
       }
       x[2 * kBlockItems] = 127.0F;
     }
-    std::vector<QuantBlock> expected(static_cast<size_t>(block_count));
-    std::vector<QuantBlock> blocks(static_cast<size_t>(block_count));
-    ref::QuantizeRow(x.data(), count, expected.data());
-    kernels().QuantizeRow(x.data(), count, blocks.data());
-    for (size_t b = 0; b < blocks.size(); ++b) {
-      ASSERT_TRUE(SameBits(blocks[b].scale, expected[b].scale)) << b;
-      ASSERT_TRUE(SameBits(blocks[b].weighted_sum, expected[b].weighted_sum)) << b;
-      for (size_t i = 0; i < kBlockItems; ++i) {
-        ASSERT_EQ(blocks[b].quant[i], expected[b].quant[i]) << b << " " << i;
-        // Half a step, and a little for the two roundings on the way.
-        const float item = static_cast<float>(blocks[b].quant[i]) * blocks[b].scale;
-        const float given = x[static_cast<int64_t>(b) * kBlockItems + static_cast<int64_t>(i)];
-        ASSERT_NEAR(item, given, 0.50002F * blocks[b].scale + 1e-35F);
+    for (const int64_t planes : {1, 2}) {
+      std::vector<QuantBlock> expected(static_cast<size_t>(block_count * planes));
+      std::vector<QuantBlock> blocks(expected.size());
+      ref::QuantizeRow(x.data(), count, planes, expected.data());
+      kernels().QuantizeRow(x.data(), count, planes, blocks.data());
+      for (size_t b = 0; b < blocks.size(); ++b) {
+        ASSERT_TRUE(SameBits(blocks[b].scale, expected[b].scale)) << b;
+        ASSERT_TRUE(SameBits(blocks[b].weighted_sum, expected[b].weighted_sum)) << b;
+        ASSERT_EQ(std::memcmp(blocks[b].quant, expected[b].quant, kBlockItems), 0) << b;
       }
-    }
-    if (block_count > 2) {
-      EXPECT_EQ(blocks[0].scale, 0.0F);
-      EXPECT_EQ(blocks[0].weighted_sum, 0.0F);
-      EXPECT_EQ(blocks[1].scale, 0.0F);
+      for (int64_t i = 0; i < count; ++i) {
+        const QuantBlock* of_item = &blocks[static_cast<size_t>(i / kBlockItems * planes)];
+        double item = 0.0;
+        for (int64_t plane = 0; plane < planes; ++plane) {
+          item += double{of_item[plane].scale} * of_item[plane].quant[i % kBlockItems];
+        }
+        // Half a step of the last plane, and the few roundings on the way.
+        const double step = of_item[planes - 1].scale;
+        ASSERT_NEAR(item, x[i], 0.50002 * step + std::abs(x[i]) * 0x1p-22 + 1e-35) << i;
+      }
+      if (block_count > 2) {
+        EXPECT_EQ(blocks[0].scale, 0.0F);
+        EXPECT_EQ(blocks[0].weighted_sum, 0.0F);
+        EXPECT_EQ(blocks[static_cast<size_t>(planes)].scale, 0.0F);
+      }
     }
   }
 }

@@ -12,6 +12,13 @@ int64_t ChunkOf(int64_t outputs, int thread_count) {
   return std::clamp<int64_t>(outputs / (thread_count * 8) / 16 * 16, 16, 512);
 }
 
+// Blocks per 32 activations; 0 where they are not quantised. The projections that share an input
+// agree on it (weights.cc).
+int64_t PlanesOf(Arithmetic arithmetic) {
+  if (arithmetic == Arithmetic::kInt8) return 1;
+  return arithmetic == Arithmetic::kInt16 ? 2 : 0;
+}
+
 }  // namespace
 
 void Model::Forward(const Step& step, const RotaryTable& rotary, Workspace* workspace) const {
@@ -101,17 +108,18 @@ void ForwardPass::Normalise(const std::vector<float>& weight, const float* resid
 
 void ForwardPass::PrepareRow(std::span<const Use> uses, const float* x, int64_t row,
                              int64_t count) {
-  bool integers = false;
+  int64_t planes = 0;
   bool rounded = false;
   DType type = DType::kF16;
   for (const Use& use : uses) {
     const Arithmetic arithmetic = use.projection->arithmetic;
-    integers |= arithmetic == Arithmetic::kInt8;
+    planes = std::max(planes, PlanesOf(arithmetic));
     rounded |= arithmetic == Arithmetic::kF16 || arithmetic == Arithmetic::kBF16;
     if (arithmetic == Arithmetic::kBF16) type = DType::kBF16;
   }
-  if (integers) {
-    kernels_.QuantizeRow(x, count, space_.quant_.data() + row * (count / kBlockItems));
+  if (planes > 0) {
+    kernels_.QuantizeRow(x, count, planes,
+                         space_.quant_.data() + row * planes * (count / kBlockItems));
   }
   if (rounded) kernels_.RoundRow(type, x, count, space_.rounded_.data() + row * count);
 }
@@ -129,6 +137,7 @@ void ForwardPass::Multiply(std::span<const Use> uses, const float* input, int64_
                 .row_count = rows,
                 .input = floats ? input : space_.rounded_.data(),
                 .quant = space_.quant_.data(),
+                .planes = PlanesOf(projection.arithmetic),
                 .out = uses[i].out,
                 .out_stride = projection.outputs()};
     chunk[i] = ChunkOf(projection.outputs(), pool_.thread_count());

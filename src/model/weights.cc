@@ -56,29 +56,23 @@ class Binder {
   }
 
   Projection Project(std::string_view pattern, int layer, int64_t outputs, int64_t inputs) {
-    return ProjectionOf(Matrix(pattern, layer, outputs, inputs), precision_);
+    return ProjectionOf(Matrix(pattern, layer, outputs, inputs));
   }
 
-  // Into queries, keys and values: under kAuto in floats (weights.h says why).
-  Projection ProjectIntoHeads(std::string_view pattern, int layer, int64_t outputs,
-                              int64_t inputs) {
-    return ProjectionOf(Matrix(pattern, layer, outputs, inputs),
-                        precision_ == Precision::kAuto ? Precision::kF32 : precision_);
-  }
-
-  Projection ProjectionOf(const TensorView& view, Precision precision) const {
+  Projection ProjectionOf(const TensorView& view) const {
     Projection projection;
     projection.weight = view;
     const FormatKernels& format = kernels_.formats[static_cast<size_t>(view.dtype)];
-    const bool integers = precision == Precision::kAuto || precision == Precision::kInt8;
+    const bool integers = precision_ == Precision::kAuto || precision_ == Precision::kInt8;
     if (integers && format.matmul_int8 != nullptr) {
-      projection.arithmetic = Arithmetic::kInt8;
+      projection.arithmetic =
+          precision_ == Precision::kAuto ? Arithmetic::kInt16 : Arithmetic::kInt8;
       projection.matmul = format.matmul_int8;
       return projection;
     }
     projection.matmul = format.matmul_float;
-    if (precision == Precision::kF16) projection.arithmetic = Arithmetic::kF16;
-    if (precision == Precision::kBF16) projection.arithmetic = Arithmetic::kBF16;
+    if (precision_ == Precision::kF16) projection.arithmetic = Arithmetic::kF16;
+    if (precision_ == Precision::kBF16) projection.arithmetic = Arithmetic::kBF16;
     return projection;
   }
 
@@ -134,13 +128,13 @@ Result<Weights> BindWeights(const ModelFile& file, const Family& family, const A
   TensorView output = binder.Matrix(names.output, 0, arch.vocab_size, arch.embed_dim);
   weights.tied = output.empty();
   if (weights.tied) output = weights.embedding;
-  weights.output = binder.ProjectionOf(output, precision);
+  weights.output = binder.ProjectionOf(output);
   for (int i = 0; i < arch.layer_count() && binder.status().ok(); ++i) {
     LayerWeights layer;
     layer.attention_norm = binder.Norm(names.attention_norm, i, arch.embed_dim);
-    layer.query = binder.ProjectIntoHeads(names.query, i, arch.query_dim(), arch.embed_dim);
-    layer.key = binder.ProjectIntoHeads(names.key, i, arch.kv_dim(), arch.embed_dim);
-    layer.value = binder.ProjectIntoHeads(names.value, i, arch.kv_dim(), arch.embed_dim);
+    layer.query = binder.Project(names.query, i, arch.query_dim(), arch.embed_dim);
+    layer.key = binder.Project(names.key, i, arch.kv_dim(), arch.embed_dim);
+    layer.value = binder.Project(names.value, i, arch.kv_dim(), arch.embed_dim);
     layer.attention_output =
         binder.Project(names.attention_output, i, arch.embed_dim, arch.query_dim());
     layer.ffn_norm = binder.Norm(names.ffn_norm, i, arch.embed_dim);

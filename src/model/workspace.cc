@@ -22,7 +22,7 @@ Workspace::Workspace(const Arch& arch, const StepLimits& limits, int thread_coun
   gate_ = AlignedArray<float>(rows * ffn);
   up_ = AlignedArray<float>(rows * ffn);
   rounded_ = AlignedArray<float>(rows * widest);
-  quant_ = AlignedArray<QuantBlock>(rows * (widest / kBlockItems + 1));
+  quant_ = AlignedArray<QuantBlock>(rows * 2 * (widest / kBlockItems + 1));
   logits_ = AlignedArray<float>(static_cast<size_t>(limits.logit_rows) * vocab_size_);
   block_state_floats_ = static_cast<size_t>(arch.group()) * kAttendRows *
                         static_cast<size_t>(AttentionStateFloats(arch.head_dim));

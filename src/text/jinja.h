@@ -22,7 +22,7 @@ struct Budget {
   int64_t steps = 1'000'000;
   size_t output_bytes = 64 * 1024;  // beyond four times the input
   int value_depth = 64;
-  std::chrono::milliseconds time{100};  // of work, not of waiting for a busy machine
+  std::chrono::milliseconds time{1000};  // of work, not of waiting for a busy machine
 };
 
 class Template {

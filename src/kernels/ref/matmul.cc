@@ -34,11 +34,14 @@ void MatmulInt8(const MatmulTask& task, int64_t begin, int64_t end) {
       float sum = 0.0F;
       for (int64_t b = 0; b < block_count; ++b) {
         const IntegerBlock weight = kUnpack(weights + b * kBytes);
-        const QuantBlock& input = task.quant[row * block_count + b];
-        int32_t dot = 0;
-        for (int i = 0; i < kBlockItems; ++i) dot += weight.items[i] * input.quant[i];
-        sum += static_cast<float>(dot) * (weight.scale * input.scale);
-        sum += weight.minimum * input.weighted_sum;
+        const QuantBlock* planes = task.quant + (row * block_count + b) * task.planes;
+        for (int64_t plane = 0; plane < task.planes; ++plane) {
+          const QuantBlock& input = planes[plane];
+          int32_t dot = 0;
+          for (int i = 0; i < kBlockItems; ++i) dot += weight.items[i] * input.quant[i];
+          sum += static_cast<float>(dot) * (weight.scale * input.scale);
+          sum += weight.minimum * input.weighted_sum;
+        }
       }
       task.out[row * task.out_stride + n] = sum;
     }

@@ -42,7 +42,7 @@ void DequantizeQ4_1(const std::byte* row, int64_t count, float* out);
 void RmsNorm(const float* x, const float* weight, float epsilon, int64_t count, float* out);
 void Add(const float* y, int64_t count, float* x);
 void SwiGlu(const float* gate, const float* up, int64_t count, float* out);
-void QuantizeRow(const float* x, int64_t count, QuantBlock* blocks);
+void QuantizeRow(const float* x, int64_t count, int64_t planes, QuantBlock* blocks);
 void RoundRow(DType dtype, const float* x, int64_t count, float* out);
 int64_t ArgMax(const float* x, int64_t count);
 double LogSumExp(const float* x, int64_t count);
