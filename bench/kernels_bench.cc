@@ -41,13 +41,15 @@ std::vector<std::byte> RandomWeights(const MatmulCase& shape) {
 }
 
 void BenchMatmul(benchmark::State& state, const Kernels& kernels, const MatmulCase& shape,
-                 int64_t planes, int64_t rows) {
+                 Arithmetic arithmetic, int64_t rows) {
   const std::vector<std::byte> weights = RandomWeights(shape);
   const auto input_count = static_cast<size_t>(rows * shape.in_dim);
   std::vector<float> input(input_count);
   for (size_t i = 0; i < input_count; ++i) input[i] = RandomFloat(3, i);
-  std::vector<QuantBlock> quant(input_count / kBlockItems * static_cast<size_t>(planes));
-  kernels.QuantizeRow(input.data(), static_cast<int64_t>(input_count), planes, quant.data());
+  std::vector<Int8Block> int8(input_count / kBlockItems);
+  std::vector<Int16Block> int16(input_count / kBlockItems);
+  kernels.QuantizeInt8(input.data(), static_cast<int64_t>(input_count), int8.data());
+  kernels.QuantizeInt16(input.data(), static_cast<int64_t>(input_count), int16.data());
   std::vector<float> out(static_cast<size_t>(rows * shape.out_dim));
   MatmulTask task;
   task.weights = weights.data();
@@ -55,12 +57,14 @@ void BenchMatmul(benchmark::State& state, const Kernels& kernels, const MatmulCa
   task.in_dim = shape.in_dim;
   task.row_count = rows;
   task.input = input.data();
-  task.quant = quant.data();
-  task.planes = planes;
+  task.int8 = int8.data();
+  task.int16 = int16.data();
   task.out = out.data();
   task.out_stride = shape.out_dim;
   const FormatKernels& format = kernels.formats[static_cast<size_t>(shape.dtype)];
-  const MatmulFunction matmul = planes > 0 ? format.matmul_int8 : format.matmul_float;
+  MatmulFunction matmul = format.matmul_float;
+  if (arithmetic == Arithmetic::kInt8) matmul = format.matmul_int8;
+  if (arithmetic == Arithmetic::kInt16) matmul = format.matmul_int16;
   for (auto _ : state) {
     matmul(task, 0, shape.out_dim);
     benchmark::ClobberMemory();
@@ -127,21 +131,20 @@ void BenchAttend(benchmark::State& state, const Kernels& kernels, DType dtype, i
       benchmark::Counter::kIsIterationInvariantRate | benchmark::Counter::kInvert);
 }
 
-// By the planes of quantised activations.
-constexpr const char* kArithmetic[] = {"Float", "Int8", "Int16"};
-
 void RegisterTable(const Kernels& kernels) {
   for (const MatmulCase& shape : kMatmulCases) {
-    for (const int64_t planes : {0, 1, 2}) {
-      if (planes > 0 && InfoOf(shape.dtype).block_items == 1) continue;
+    for (const auto& [arithmetic, name_of_it] :
+         {std::pair(Arithmetic::kF32, "Float"), std::pair(Arithmetic::kInt8, "Int8"),
+          std::pair(Arithmetic::kInt16, "Int16")}) {
+      if (arithmetic != Arithmetic::kF32 && InfoOf(shape.dtype).block_items == 1) continue;
       for (const int64_t rows : {1, 4, 64}) {
         const std::string name =
-            fmt::format("{}/{}/{}/{}x{}/rows:{}", kernels.name, kArithmetic[planes],
+            fmt::format("{}/{}/{}/{}x{}/rows:{}", kernels.name, name_of_it,
                         InfoOf(shape.dtype).name, shape.in_dim, shape.out_dim, rows);
-        benchmark::RegisterBenchmark(name.c_str(),
-                                     [&kernels, shape, planes, rows](benchmark::State& state) {
-                                       BenchMatmul(state, kernels, shape, planes, rows);
-                                     });
+        benchmark::RegisterBenchmark(name.c_str(), [&kernels, shape, arithmetic = arithmetic,
+                                                    rows](benchmark::State& state) {
+          BenchMatmul(state, kernels, shape, arithmetic, rows);
+        });
       }
     }
   }
@@ -165,7 +168,7 @@ void RegisterRows(const Kernels& kernels) {
     benchmark::RegisterBenchmark(name.c_str(), [count, body](benchmark::State& state) {
       std::vector<float> x(static_cast<size_t>(count), 0.5F);
       std::vector<float> y(static_cast<size_t>(count), 1.0F);
-      std::vector<QuantBlock> blocks(static_cast<size_t>(count / kBlockItems));
+      std::vector<Int16Block> blocks(static_cast<size_t>(count / kBlockItems));
       for (auto _ : state) {
         body(x.data(), y.data(), blocks.data());
         benchmark::ClobberMemory();
@@ -173,13 +176,13 @@ void RegisterRows(const Kernels& kernels) {
     });
   };
   add("RmsNorm", 576,
-      [&](float* x, float* y, QuantBlock*) { kernels.RmsNorm(x, y, 1e-5F, 576, y); });
-  add("SwiGlu", 1536, [&](float* x, float* y, QuantBlock*) { kernels.SwiGlu(x, y, 1536, y); });
-  add("QuantizeRow", 1536,
-      [&](float* x, float*, QuantBlock* blocks) { kernels.QuantizeRow(x, 1536, 1, blocks); });
+      [&](float* x, float* y, Int16Block*) { kernels.RmsNorm(x, y, 1e-5F, 576, y); });
+  add("SwiGlu", 1536, [&](float* x, float* y, Int16Block*) { kernels.SwiGlu(x, y, 1536, y); });
+  add("QuantizeInt16", 1536,
+      [&](float* x, float*, Int16Block* blocks) { kernels.QuantizeInt16(x, 1536, blocks); });
   add("ArgMax", 49152,
-      [&](float* x, float*, QuantBlock*) { benchmark::DoNotOptimize(kernels.ArgMax(x, 49152)); });
-  add("LogSumExp", 49152, [&](float* x, float*, QuantBlock*) {
+      [&](float* x, float*, Int16Block*) { benchmark::DoNotOptimize(kernels.ArgMax(x, 49152)); });
+  add("LogSumExp", 49152, [&](float* x, float*, Int16Block*) {
     benchmark::DoNotOptimize(kernels.LogSumExp(x, 49152));
   });
 }

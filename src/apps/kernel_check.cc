@@ -23,7 +23,6 @@ constexpr uint64_t kSeed = 20240707;
 constexpr int64_t kInDim = 288;
 constexpr int64_t kOutputs = 37;
 constexpr int64_t kRowCount = 5;
-constexpr int64_t kPlanes = 2;  // of quantised activations; the second is done as the first
 constexpr int kHeadDim = 64;
 constexpr int kGroup = 3;
 constexpr int kPages = 5;
@@ -108,8 +107,10 @@ void CompareMatmul(DType dtype, const Kernels& table, const Kernels& oracle,
   Draws draws(static_cast<uint64_t>(dtype) + 1);
   const std::vector<std::byte> weights = RandomWeights(dtype, &draws);
   const std::vector<float> input = draws.Many(static_cast<size_t>(kRowCount * kInDim));
-  std::vector<QuantBlock> quant(static_cast<size_t>(kRowCount * kInDim / kBlockItems * kPlanes));
-  oracle.QuantizeRow(input.data(), kRowCount * kInDim, kPlanes, quant.data());
+  std::vector<Int8Block> int8(static_cast<size_t>(kRowCount * kInDim / kBlockItems));
+  std::vector<Int16Block> int16(int8.size());
+  oracle.QuantizeInt8(input.data(), kRowCount * kInDim, int8.data());
+  oracle.QuantizeInt16(input.data(), kRowCount * kInDim, int16.data());
   std::vector<float> got(static_cast<size_t>(kRowCount * kOutputs));
   std::vector<float> want = got;
   MatmulTask task = {.weights = weights.data(),
@@ -117,8 +118,8 @@ void CompareMatmul(DType dtype, const Kernels& table, const Kernels& oracle,
                      .in_dim = kInDim,
                      .row_count = kRowCount,
                      .input = input.data(),
-                     .quant = quant.data(),
-                     .planes = kPlanes,
+                     .int8 = int8.data(),
+                     .int16 = int16.data(),
                      .out_stride = kOutputs};
   const auto run = [&](MatmulFunction function, std::vector<float>* out) {
     task.out = out->data();
@@ -133,7 +134,8 @@ void CompareMatmul(DType dtype, const Kernels& table, const Kernels& oracle,
                         LargestError(got, want), kMatmulLimit});
   };
   compare(table.formats[at].matmul_float, oracle.formats[at].matmul_float, "float");
-  compare(table.formats[at].matmul_int8, oracle.formats[at].matmul_int8, "integer");
+  compare(table.formats[at].matmul_int8, oracle.formats[at].matmul_int8, "8 bits");
+  compare(table.formats[at].matmul_int16, oracle.formats[at].matmul_int16, "16 bits");
 }
 
 // Attention of one row over kPages pages, appended and attended to by `table` alone.

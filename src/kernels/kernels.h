@@ -16,6 +16,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <string_view>
 
 #include "tensor/dtype.h"
@@ -31,16 +32,20 @@ enum class Arithmetic : uint8_t {
   kBF16,   // activations rounded to bfloat16, then as kF32
   kInt8,   // activations quantised per 32 items, integer products inside a block, float across
            // blocks
-  kInt16,  // the same with two planes: what the first plane rounded away is quantised once more
+  kInt16,  // the same with activations of 16 bits
 };
 
-// 32 activations: item i is quant[i] * scale, scale = max |x| / 127, rounded to nearest, ties to
+// 32 activations: item i is quant[i] * scale, scale = max |x| / kMost, rounded to nearest, ties to
 // even.
+template <typename Item>
 struct QuantBlock {
+  static constexpr float kMost = std::numeric_limits<Item>::max();
   float scale;
   float weighted_sum;  // scale * (sum of quant), for weight formats with an offset
-  int8_t quant[kBlockItems];
+  Item quant[kBlockItems];
 };
+using Int8Block = QuantBlock<int8_t>;
+using Int16Block = QuantBlock<int16_t>;
 
 // A block whose largest |x| is below this quantises to zeros with scale 0: its inverse scale must
 // stay finite.
@@ -52,9 +57,10 @@ struct MatmulTask {
   int64_t weight_row_bytes = 0;
   int64_t in_dim = 0;  // multiple of the format's block
   int64_t row_count = 0;
-  const float* input = nullptr;       // [row_count, in_dim], float arithmetic
-  const QuantBlock* quant = nullptr;  // [row_count, in_dim / 32, planes], integer arithmetic
-  int64_t planes = 1;                 // blocks whose sum stands for 32 activations: 1 or 2
+  // The activations of every row, as the function reads them.
+  const float* input = nullptr;       // [row_count, in_dim]
+  const Int8Block* int8 = nullptr;    // [row_count, in_dim / 32]
+  const Int16Block* int16 = nullptr;  // [row_count, in_dim / 32]
   float* out = nullptr;               // [row_count, out_stride]
   int64_t out_stride = 0;
 };
@@ -67,7 +73,9 @@ struct FormatKernels {
   DequantizeFunction dequantize =
       nullptr;  // `count` items, a multiple of the block, to floats: exact
   MatmulFunction matmul_float = nullptr;  // reads task.input
-  MatmulFunction matmul_int8 = nullptr;   // reads task.quant; null where the format is not integer
+  // Read task.int8 and task.int16; null where the format is not integer.
+  MatmulFunction matmul_int8 = nullptr;
+  MatmulFunction matmul_int16 = nullptr;
 };
 
 // Partial attention of one row and query head over some pages: the largest score, the sum of
@@ -110,9 +118,9 @@ struct Kernels {
   void (*Add)(const float* y, int64_t count, float* x);
   // out[i] = silu(gate[i]) * up[i]. In place allowed. (Shazeer 2020)
   void (*SwiGlu)(const float* gate, const float* up, int64_t count, float* out);
-  // count a multiple of 32; blocks [count / 32, planes]. The second plane holds what the first
-  // left.
-  void (*QuantizeRow)(const float* x, int64_t count, int64_t planes, QuantBlock* blocks);
+  // count a multiple of 32; blocks [count / 32].
+  void (*QuantizeInt8)(const float* x, int64_t count, Int8Block* blocks);
+  void (*QuantizeInt16)(const float* x, int64_t count, Int16Block* blocks);
   // out[i] = x[i] rounded to kF16 or kBF16 and back. In place allowed.
   void (*RoundRow)(DType dtype, const float* x, int64_t count, float* out);
   // The index of the largest value, the first of equals; NaN never wins. REQUIRES: count >= 1.

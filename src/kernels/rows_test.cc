@@ -91,43 +91,47 @@ TEST_P(RowsTest, SwiGluOverTheWholeRange) {
   EXPECT_TRUE(std::isnan(extremes[3]));
 }
 
-TEST_P(RowsTest, QuantizeRowHasTheBitsOfTheReference) {
+template <typename Block>
+void ExpectQuantized(const Buffer<float>& x, void (*quantize)(const float*, int64_t, Block*),
+                     void (*oracle)(const float*, int64_t, Block*)) {
+  const int64_t count = x.count();
+  std::vector<Block> expected(static_cast<size_t>(count / kBlockItems));
+  std::vector<Block> blocks(expected.size());
+  oracle(x.data(), count, expected.data());
+  quantize(x.data(), count, blocks.data());
+  for (size_t b = 0; b < blocks.size(); ++b) {
+    ASSERT_TRUE(SameBits(blocks[b].scale, expected[b].scale)) << b;
+    ASSERT_TRUE(SameBits(blocks[b].weighted_sum, expected[b].weighted_sum)) << b;
+    ASSERT_EQ(std::memcmp(blocks[b].quant, expected[b].quant, sizeof(blocks[b].quant)), 0) << b;
+  }
+  for (int64_t i = 0; i < count; ++i) {
+    const Block& block = blocks[static_cast<size_t>(i / kBlockItems)];
+    // Half a step, and a little for the two roundings on the way.
+    const double item = double{block.scale} * block.quant[i % kBlockItems];
+    ASSERT_NEAR(item, x[i], 0.5 * double{block.scale} + 2e-7 * std::abs(x[i]) + 1e-30) << i;
+  }
+  if (blocks.size() > 2) {
+    EXPECT_EQ(blocks[0].scale, 0.0F);
+    EXPECT_EQ(blocks[0].weighted_sum, 0.0F);
+    EXPECT_EQ(blocks[1].scale, 0.0F);
+  }
+}
+
+TEST_P(RowsTest, QuantizingHasTheBitsOfTheReference) {
   for (int64_t block_count = 0; block_count <= 19; ++block_count) {
     const int64_t count = block_count * kBlockItems;
     Buffer<float> x = RandomFloats(random(), count, block_count % 5, 4.0F);
-    if (block_count > 2) {
-      for (int64_t i = 0; i < kBlockItems; ++i) x[i] = 0.0F;                   // zeros
-      for (int64_t i = kBlockItems; i < 2 * kBlockItems; ++i) x[i] *= 1e-39F;  // subnormal
-      for (int64_t i = 2 * kBlockItems; i < 3 * kBlockItems; ++i) {            // ties
-        x[i] = static_cast<float>(random().Below(255) - 127) * 0.5F;
-      }
-      x[2 * kBlockItems] = 127.0F;
-    }
-    for (const int64_t planes : {1, 2}) {
-      std::vector<QuantBlock> expected(static_cast<size_t>(block_count * planes));
-      std::vector<QuantBlock> blocks(expected.size());
-      ref::QuantizeRow(x.data(), count, planes, expected.data());
-      kernels().QuantizeRow(x.data(), count, planes, blocks.data());
-      for (size_t b = 0; b < blocks.size(); ++b) {
-        ASSERT_TRUE(SameBits(blocks[b].scale, expected[b].scale)) << b;
-        ASSERT_TRUE(SameBits(blocks[b].weighted_sum, expected[b].weighted_sum)) << b;
-        ASSERT_EQ(std::memcmp(blocks[b].quant, expected[b].quant, kBlockItems), 0) << b;
-      }
-      for (int64_t i = 0; i < count; ++i) {
-        const QuantBlock* of_item = &blocks[static_cast<size_t>(i / kBlockItems * planes)];
-        double item = 0.0;
-        for (int64_t plane = 0; plane < planes; ++plane) {
-          item += double{of_item[plane].scale} * of_item[plane].quant[i % kBlockItems];
-        }
-        // Half a step of the last plane, and the few roundings on the way.
-        const double step = of_item[planes - 1].scale;
-        ASSERT_NEAR(item, x[i], 0.50002 * step + std::abs(x[i]) * 0x1p-22 + 1e-35) << i;
-      }
+    for (const float most : {Int8Block::kMost, Int16Block::kMost}) {
       if (block_count > 2) {
-        EXPECT_EQ(blocks[0].scale, 0.0F);
-        EXPECT_EQ(blocks[0].weighted_sum, 0.0F);
-        EXPECT_EQ(blocks[static_cast<size_t>(planes)].scale, 0.0F);
+        for (int64_t i = 0; i < kBlockItems; ++i) x[i] = 0.0F;                   // zeros
+        for (int64_t i = kBlockItems; i < 2 * kBlockItems; ++i) x[i] *= 1e-39F;  // subnormal
+        for (int64_t i = 2 * kBlockItems; i < 3 * kBlockItems; ++i) {            // ties
+          x[i] = static_cast<float>(random().Below(255) - 127) * 0.5F;
+        }
+        x[2 * kBlockItems] = most;
       }
+      ExpectQuantized(x, kernels().QuantizeInt8, &ref::QuantizeInt8);
+      ExpectQuantized(x, kernels().QuantizeInt16, &ref::QuantizeInt16);
     }
   }
 }

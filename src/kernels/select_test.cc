@@ -57,7 +57,8 @@ TEST_P(SelectKernelsTest, SharesNoFunctionWithAnotherTable) {
     EXPECT_NE(kernels().RmsNorm, other->RmsNorm);
     EXPECT_NE(kernels().Add, other->Add);
     EXPECT_NE(kernels().SwiGlu, other->SwiGlu);
-    EXPECT_NE(kernels().QuantizeRow, other->QuantizeRow);
+    EXPECT_NE(kernels().QuantizeInt8, other->QuantizeInt8);
+    EXPECT_NE(kernels().QuantizeInt16, other->QuantizeInt16);
     EXPECT_NE(kernels().RoundRow, other->RoundRow);
     EXPECT_NE(kernels().ArgMax, other->ArgMax);
     EXPECT_NE(kernels().LogSumExp, other->LogSumExp);
@@ -70,6 +71,7 @@ TEST_P(SelectKernelsTest, SharesNoFunctionWithAnotherTable) {
       EXPECT_NE(kernels().formats[i].matmul_float, other->formats[i].matmul_float);
       if (kernels().formats[i].matmul_int8 != nullptr) {
         EXPECT_NE(kernels().formats[i].matmul_int8, other->formats[i].matmul_int8);
+        EXPECT_NE(kernels().formats[i].matmul_int16, other->formats[i].matmul_int16);
       }
     }
   }
@@ -82,6 +84,7 @@ TEST_P(SelectKernelsTest, KnowsEveryFormat) {
     EXPECT_NE(format.matmul_float, nullptr);
     const bool is_integer = InfoOf(static_cast<DType>(i)).block_items == kBlockItems;
     EXPECT_EQ(format.matmul_int8 != nullptr, is_integer);
+    EXPECT_EQ(format.matmul_int16 != nullptr, is_integer);
   }
 }
 

@@ -12,13 +12,6 @@ int64_t ChunkOf(int64_t outputs, int thread_count) {
   return std::clamp<int64_t>(outputs / (thread_count * 8) / 16 * 16, 16, 512);
 }
 
-// Blocks per 32 activations; 0 where they are not quantised. The projections that share an input
-// agree on it (weights.cc).
-int64_t PlanesOf(Arithmetic arithmetic) {
-  if (arithmetic == Arithmetic::kInt8) return 1;
-  return arithmetic == Arithmetic::kInt16 ? 2 : 0;
-}
-
 }  // namespace
 
 void Model::Forward(const Step& step, const RotaryTable& rotary, Workspace* workspace) const {
@@ -108,19 +101,20 @@ void ForwardPass::Normalise(const std::vector<float>& weight, const float* resid
 
 void ForwardPass::PrepareRow(std::span<const Use> uses, const float* x, int64_t row,
                              int64_t count) {
-  int64_t planes = 0;
+  bool int8 = false;
+  bool int16 = false;
   bool rounded = false;
   DType type = DType::kF16;
   for (const Use& use : uses) {
     const Arithmetic arithmetic = use.projection->arithmetic;
-    planes = std::max(planes, PlanesOf(arithmetic));
+    int8 |= arithmetic == Arithmetic::kInt8;
+    int16 |= arithmetic == Arithmetic::kInt16;
     rounded |= arithmetic == Arithmetic::kF16 || arithmetic == Arithmetic::kBF16;
     if (arithmetic == Arithmetic::kBF16) type = DType::kBF16;
   }
-  if (planes > 0) {
-    kernels_.QuantizeRow(x, count, planes,
-                         space_.quant_.data() + row * planes * (count / kBlockItems));
-  }
+  const int64_t first_block = row * (count / kBlockItems);
+  if (int8) kernels_.QuantizeInt8(x, count, space_.int8_.data() + first_block);
+  if (int16) kernels_.QuantizeInt16(x, count, space_.int16_.data() + first_block);
   if (rounded) kernels_.RoundRow(type, x, count, space_.rounded_.data() + row * count);
 }
 
@@ -136,8 +130,8 @@ void ForwardPass::Multiply(std::span<const Use> uses, const float* input, int64_
                 .in_dim = projection.inputs(),
                 .row_count = rows,
                 .input = floats ? input : space_.rounded_.data(),
-                .quant = space_.quant_.data(),
-                .planes = PlanesOf(projection.arithmetic),
+                .int8 = space_.int8_.data(),
+                .int16 = space_.int16_.data(),
                 .out = uses[i].out,
                 .out_stride = projection.outputs()};
     chunk[i] = ChunkOf(projection.outputs(), pool_.thread_count());

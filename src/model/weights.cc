@@ -65,9 +65,9 @@ class Binder {
     const FormatKernels& format = kernels_.formats[static_cast<size_t>(view.dtype)];
     const bool integers = precision_ == Precision::kAuto || precision_ == Precision::kInt8;
     if (integers && format.matmul_int8 != nullptr) {
-      projection.arithmetic =
-          precision_ == Precision::kAuto ? Arithmetic::kInt16 : Arithmetic::kInt8;
-      projection.matmul = format.matmul_int8;
+      const bool wide = precision_ == Precision::kAuto;
+      projection.arithmetic = wide ? Arithmetic::kInt16 : Arithmetic::kInt8;
+      projection.matmul = wide ? format.matmul_int16 : format.matmul_int8;
       return projection;
     }
     projection.matmul = format.matmul_float;

@@ -22,7 +22,8 @@ Workspace::Workspace(const Arch& arch, const StepLimits& limits, int thread_coun
   gate_ = AlignedArray<float>(rows * ffn);
   up_ = AlignedArray<float>(rows * ffn);
   rounded_ = AlignedArray<float>(rows * widest);
-  quant_ = AlignedArray<QuantBlock>(rows * 2 * (widest / kBlockItems + 1));
+  int8_ = AlignedArray<Int8Block>(rows * (widest / kBlockItems + 1));
+  int16_ = AlignedArray<Int16Block>(rows * (widest / kBlockItems + 1));
   logits_ = AlignedArray<float>(static_cast<size_t>(limits.logit_rows) * vocab_size_);
   block_state_floats_ = static_cast<size_t>(arch.group()) * kAttendRows *
                         static_cast<size_t>(AttentionStateFloats(arch.head_dim));
@@ -42,7 +43,7 @@ Workspace::Workspace(const Arch& arch, const StepLimits& limits, int thread_coun
 size_t Workspace::bytes() const {
   return hidden_.bytes() + normed_.bytes() + projected_.bytes() + query_.bytes() + key_.bytes() +
          value_.bytes() + attended_.bytes() + gate_.bytes() + up_.bytes() + rounded_.bytes() +
-         quant_.bytes() + logits_.bytes() + states_.bytes() + scratch_.bytes();
+         int8_.bytes() + int16_.bytes() + logits_.bytes() + states_.bytes() + scratch_.bytes();
 }
 
 }  // namespace mooring

@@ -80,7 +80,8 @@ class Workspace {
   AlignedArray<float> gate_;      // [rows, ffn]
   AlignedArray<float> up_;        // [rows, ffn]
   AlignedArray<float> rounded_;   // [rows, widest input]: activations in 16 bit, for kF16 and kBF16
-  AlignedArray<QuantBlock> quant_;  // [rows, widest input / 32, 2 planes]
+  AlignedArray<Int8Block> int8_;  // [rows, widest input / 32]
+  AlignedArray<Int16Block> int16_;  // [rows, widest input / 32]
   AlignedArray<float> logits_;      // [logit_rows, vocab]
   AlignedArray<float> states_;      // [cut blocks, kv heads, runs, block states], see attention.cc
   AlignedArray<float> scratch_;     // [threads, scratch_floats_]

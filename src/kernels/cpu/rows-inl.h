@@ -73,34 +73,33 @@ void SwiGlu(const float* gate, const float* up, int64_t count, float* out) {
 }
 
 // The same bits as the reference: every step below is exact or rounds as it does.
-// Quantises 32 items and leaves in `x` what that rounded away.
-[[gnu::always_inline]] inline void QuantizeBlock(Vec::F* x, QuantBlock* block) {
-  constexpr int kVectors = kBlockItems / Vec::kLanes;
-  Vec::F most = Vec::Zero();
-  for (int v = 0; v < kVectors; ++v) most = Vec::Max(Vec::Abs(x[v]), most);
-  float largest = Vec::Largest(most);
-  if (largest < kQuantizeToZero) largest = 0.0F;
-  block->scale = largest / 127.0F;
-  const Vec::F inverse = Vec::Set(largest > 0.0F ? 127.0F / largest : 0.0F);
-  const Vec::F scale = Vec::Set(block->scale);
-  Vec::F sum = Vec::Zero();  // of whole numbers: exact
-  for (int v = 0; v < kVectors; ++v) {
-    const Vec::F item = Vec::Round(Vec::Mul(x[v], inverse));
-    Vec::StoreInt8(block->quant + v * Vec::kLanes, item);
-    sum = Vec::Add(sum, item);
-    x[v] = Vec::Sub(x[v], Vec::Mul(item, scale));
+template <typename Item>
+void QuantizeRow(const float* x, int64_t count, QuantBlock<Item>* blocks) {
+  constexpr float kMost = QuantBlock<Item>::kMost;
+  for (int64_t b = 0; b < count / kBlockItems; ++b, x += kBlockItems) {
+    Vec::F most = Vec::Zero();
+    for (int i = 0; i < kBlockItems; i += Vec::kLanes) {
+      most = Vec::Max(Vec::Abs(Vec::Load(x + i)), most);
+    }
+    float largest = Vec::Largest(most);
+    if (largest < kQuantizeToZero) largest = 0.0F;
+    const Vec::F inverse = Vec::Set(largest > 0.0F ? kMost / largest : 0.0F);
+    Vec::F sum = Vec::Zero();  // of whole numbers: exact
+    for (int i = 0; i < kBlockItems; i += Vec::kLanes) {
+      const Vec::F item = Vec::Round(Vec::Mul(Vec::Load(x + i), inverse));
+      Vec::StoreIntegers(blocks[b].quant + i, item);
+      sum = Vec::Add(sum, item);
+    }
+    blocks[b].scale = largest / kMost;
+    blocks[b].weighted_sum = blocks[b].scale * Vec::Sum(sum);
   }
-  block->weighted_sum = block->scale * Vec::Sum(sum);
 }
 
-void QuantizeRow(const float* x, int64_t count, int64_t planes, QuantBlock* blocks) {
-  for (int64_t b = 0; b < count / kBlockItems; ++b, x += kBlockItems) {
-    Vec::F left[kBlockItems / Vec::kLanes];
-    for (int i = 0; i < kBlockItems; i += Vec::kLanes) left[i / Vec::kLanes] = Vec::Load(x + i);
-    for (int64_t plane = 0; plane < planes; ++plane) {
-      QuantizeBlock(left, &blocks[b * planes + plane]);
-    }
-  }
+void QuantizeInt8(const float* x, int64_t count, Int8Block* blocks) {
+  QuantizeRow(x, count, blocks);
+}
+void QuantizeInt16(const float* x, int64_t count, Int16Block* blocks) {
+  QuantizeRow(x, count, blocks);
 }
 
 template <Vec::F (*kRound)(Vec::F)>

@@ -7,13 +7,22 @@
 #include "kernels/cpu/formats-inl.h"
 #include "kernels/cpu/logits-inl.h"
 #include "kernels/cpu/matmul_float-inl.h"
-#include "kernels/cpu/matmul_int8-inl.h"
+#include "kernels/cpu/matmul_integer-inl.h"
 #include "kernels/cpu/rows-inl.h"
 
 #define MOORING_STRING_(x) #x
 #define MOORING_STRING(x) MOORING_STRING_(x)
 
 namespace mooring::MOORING_ISA {
+namespace {  // NOLINT(google-build-namespaces): a copy per instruction set
+
+template <typename Format>
+constexpr FormatKernels OfBlocks() {
+  return {&Dequantize<Format>, &MatmulFloat<Format>, &MatmulInteger<Format, int8_t>,
+          &MatmulInteger<Format, int16_t>};
+}
+
+}  // namespace
 
 const Kernels kOperations = {
     .name = {MOORING_STRING(MOORING_ISA), sizeof(MOORING_STRING(MOORING_ISA)) - 1},
@@ -21,7 +30,8 @@ const Kernels kOperations = {
     .RmsNorm = &RmsNorm,
     .Add = &Add,
     .SwiGlu = &SwiGlu,
-    .QuantizeRow = &QuantizeRow,
+    .QuantizeInt8 = &QuantizeInt8,
+    .QuantizeInt16 = &QuantizeInt16,
     .RoundRow = &RoundRow,
     .ArgMax = &ArgMax,
     .LogSumExp = &LogSumExp,
@@ -30,12 +40,12 @@ const Kernels kOperations = {
     .MergeAttention = &MergeAttention,
     .FinishAttention = &FinishAttention};
 
-const FormatKernels kF32 = {&Dequantize<F32>, &MatmulFloat<F32>, nullptr};
-const FormatKernels kF16 = {&Dequantize<F16>, &MatmulFloat<F16>, nullptr};
-const FormatKernels kBF16 = {&Dequantize<BF16>, &MatmulFloat<BF16>, nullptr};
-const FormatKernels kQ8_0 = {&Dequantize<Q8_0>, &MatmulFloat<Q8_0>, &MatmulInt8<Q8_0>};
-const FormatKernels kQ4_0 = {&Dequantize<Q4_0>, &MatmulFloat<Q4_0>, &MatmulInt8<Q4_0>};
-const FormatKernels kQ4_1 = {&Dequantize<Q4_1>, &MatmulFloat<Q4_1>, &MatmulInt8<Q4_1>};
+const FormatKernels kF32 = {&Dequantize<F32>, &MatmulFloat<F32>};
+const FormatKernels kF16 = {&Dequantize<F16>, &MatmulFloat<F16>};
+const FormatKernels kBF16 = {&Dequantize<BF16>, &MatmulFloat<BF16>};
+const FormatKernels kQ8_0 = OfBlocks<Q8_0>();
+const FormatKernels kQ4_0 = OfBlocks<Q4_0>();
+const FormatKernels kQ4_1 = OfBlocks<Q4_1>();
 
 }  // namespace mooring::MOORING_ISA
 

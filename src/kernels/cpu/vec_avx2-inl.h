@@ -126,11 +126,16 @@ struct Vec {
     return _mm256_cvtepi32_ps(
         _mm256_cvtepi8_epi32(_mm_loadl_epi64(static_cast<const __m128i*>(p))));
   }
-  MOORING_OP void StoreInt8(void* p, F x) {
+  MOORING_OP __m128i RoundToInt16(F x) {
     const __m256i wide = _mm256_cvtps_epi32(x);
-    const __m128i half =
-        _mm_packs_epi32(_mm256_castsi256_si128(wide), _mm256_extracti128_si256(wide, 1));
-    _mm_storel_epi64(static_cast<__m128i*>(p), _mm_packs_epi16(half, half));
+    return _mm_packs_epi32(_mm256_castsi256_si128(wide), _mm256_extracti128_si256(wide, 1));
+  }
+  MOORING_OP void StoreIntegers(int8_t* p, F x) {
+    const __m128i half = RoundToInt16(x);
+    _mm_storel_epi64(reinterpret_cast<__m128i*>(p), _mm_packs_epi16(half, half));
+  }
+  MOORING_OP void StoreIntegers(int16_t* p, F x) {
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(p), RoundToInt16(x));
   }
   // The low and the high nibbles of kLanes bytes.
   MOORING_OP void LoadNibbles(const void* p, F* low, F* high) {
@@ -173,6 +178,26 @@ struct Vec {
   }
   MOORING_OP F Products(const Signed& weights, Activations x) {
     return Products(weights.magnitude, _mm256_sign_epi8(x, weights.value));
+  }
+
+  // The same with activations of 16 bits: 32 * 128 * 32,767 fits 32 bits.
+  struct Wide {
+    __m256i low;
+    __m256i high;
+  };
+  MOORING_OP Wide LoadActivations(const int16_t* p) {
+    const auto* halves = reinterpret_cast<const __m256i*>(p);
+    return {_mm256_loadu_si256(halves), _mm256_loadu_si256(halves + 1)};
+  }
+  MOORING_OP Wide WidenBytes(__m256i bytes) {
+    return {_mm256_cvtepi8_epi16(_mm256_castsi256_si128(bytes)),
+            _mm256_cvtepi8_epi16(_mm256_extracti128_si256(bytes, 1))};
+  }
+  MOORING_OP Wide Widen(Nibbles weights) { return WidenBytes(weights); }
+  MOORING_OP Wide Widen(const Signed& weights) { return WidenBytes(weights.value); }
+  MOORING_OP F Products(const Wide& weights, const Wide& x) {
+    return _mm256_cvtepi32_ps(_mm256_add_epi32(_mm256_madd_epi16(weights.low, x.low),
+                                               _mm256_madd_epi16(weights.high, x.high)));
   }
 };
 

@@ -115,8 +115,12 @@ struct Vec {
     return _mm512_cvtepi32_ps(
         _mm512_cvtepi8_epi32(_mm_loadu_si128(static_cast<const __m128i*>(p))));
   }
-  MOORING_OP void StoreInt8(void* p, F x) {
-    _mm_storeu_si128(static_cast<__m128i*>(p), _mm512_cvtsepi32_epi8(_mm512_cvtps_epi32(x)));
+  MOORING_OP void StoreIntegers(int8_t* p, F x) {
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(p), _mm512_cvtsepi32_epi8(_mm512_cvtps_epi32(x)));
+  }
+  MOORING_OP void StoreIntegers(int16_t* p, F x) {
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(p),
+                        _mm512_cvtsepi32_epi16(_mm512_cvtps_epi32(x)));
   }
   MOORING_OP void LoadNibbles(const void* p, F* low, F* high) {
     const __m512i wide = _mm512_cvtepu8_epi32(_mm_loadu_si128(static_cast<const __m128i*>(p)));
@@ -134,6 +138,7 @@ struct Vec {
   MOORING_OP Activations LoadActivations(const int8_t* p) {
     return _mm512_cvtepi8_epi16(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)));
   }
+  MOORING_OP Activations LoadActivations(const int16_t* p) { return _mm512_loadu_si512(p); }
   MOORING_OP __m256i NibbleBytes(const void* p) {
     const __m256i twice =
         _mm256_broadcastsi128_si256(_mm_loadu_si128(static_cast<const __m128i*>(p)));
@@ -147,6 +152,9 @@ struct Vec {
   MOORING_OP Signed LoadSigned(const void* p) {
     return {_mm512_cvtepi8_epi16(_mm256_loadu_si256(static_cast<const __m256i*>(p)))};
   }
+  // Wide enough for activations of 16 bits as they are: 32 * 128 * 32,767 fits 32 bits.
+  MOORING_OP Nibbles Widen(const Nibbles& weights) { return weights; }
+  MOORING_OP Signed Widen(const Signed& weights) { return weights; }
   MOORING_OP F Products(const Nibbles& weights, Activations x) {
     return _mm512_cvtepi32_ps(_mm512_madd_epi16(weights.value, x));
   }

@@ -25,8 +25,8 @@ void MatmulFloat(const MatmulTask& task, int64_t begin, int64_t end) {
 }
 
 // sum over blocks of (integer product) * scales + minimum * (sum of the activations).
-template <IntegerBlock (*kUnpack)(const std::byte*), int kBytes>
-void MatmulInt8(const MatmulTask& task, int64_t begin, int64_t end) {
+template <IntegerBlock (*kUnpack)(const std::byte*), int kBytes, auto kInput>
+void MatmulInteger(const MatmulTask& task, int64_t begin, int64_t end) {
   const int64_t block_count = task.in_dim / kBlockItems;
   for (int64_t n = begin; n < end; ++n) {
     const std::byte* weights = task.weights + n * task.weight_row_bytes;
@@ -34,33 +34,31 @@ void MatmulInt8(const MatmulTask& task, int64_t begin, int64_t end) {
       float sum = 0.0F;
       for (int64_t b = 0; b < block_count; ++b) {
         const IntegerBlock weight = kUnpack(weights + b * kBytes);
-        const QuantBlock* planes = task.quant + (row * block_count + b) * task.planes;
-        for (int64_t plane = 0; plane < task.planes; ++plane) {
-          const QuantBlock& input = planes[plane];
-          int32_t dot = 0;
-          for (int i = 0; i < kBlockItems; ++i) dot += weight.items[i] * input.quant[i];
-          sum += static_cast<float>(dot) * (weight.scale * input.scale);
-          sum += weight.minimum * input.weighted_sum;
-        }
+        const auto& input = (task.*kInput)[row * block_count + b];
+        int32_t dot = 0;
+        for (int i = 0; i < kBlockItems; ++i) dot += weight.items[i] * input.quant[i];
+        sum += static_cast<float>(dot) * (weight.scale * input.scale);
+        sum += weight.minimum * input.weighted_sum;
       }
       task.out[row * task.out_stride + n] = sum;
     }
   }
 }
 
+template <DequantizeFunction kDequantize, IntegerBlock (*kUnpack)(const std::byte*), int kBytes>
+constexpr FormatKernels OfBlocks() {
+  return {kDequantize, &MatmulFloat<kDequantize, kBlockItems, kBytes>,
+          &MatmulInteger<kUnpack, kBytes, &MatmulTask::int8>,
+          &MatmulInteger<kUnpack, kBytes, &MatmulTask::int16>};
+}
+
 }  // namespace
 
-const FormatKernels kF32 = {&DequantizeF32, &MatmulFloat<&DequantizeF32, 1, 4>, nullptr};
-const FormatKernels kF16 = {&DequantizeF16, &MatmulFloat<&DequantizeF16, 1, 2>, nullptr};
-const FormatKernels kBF16 = {&DequantizeBF16, &MatmulFloat<&DequantizeBF16, 1, 2>, nullptr};
-const FormatKernels kQ8_0 = {&DequantizeQ8_0,
-                             &MatmulFloat<&DequantizeQ8_0, kBlockItems, sizeof(BlockQ8_0)>,
-                             &MatmulInt8<&UnpackQ8_0, sizeof(BlockQ8_0)>};
-const FormatKernels kQ4_0 = {&DequantizeQ4_0,
-                             &MatmulFloat<&DequantizeQ4_0, kBlockItems, sizeof(BlockQ4_0)>,
-                             &MatmulInt8<&UnpackQ4_0, sizeof(BlockQ4_0)>};
-const FormatKernels kQ4_1 = {&DequantizeQ4_1,
-                             &MatmulFloat<&DequantizeQ4_1, kBlockItems, sizeof(BlockQ4_1)>,
-                             &MatmulInt8<&UnpackQ4_1, sizeof(BlockQ4_1)>};
+const FormatKernels kF32 = {&DequantizeF32, &MatmulFloat<&DequantizeF32, 1, 4>};
+const FormatKernels kF16 = {&DequantizeF16, &MatmulFloat<&DequantizeF16, 1, 2>};
+const FormatKernels kBF16 = {&DequantizeBF16, &MatmulFloat<&DequantizeBF16, 1, 2>};
+const FormatKernels kQ8_0 = OfBlocks<&DequantizeQ8_0, &UnpackQ8_0, sizeof(BlockQ8_0)>();
+const FormatKernels kQ4_0 = OfBlocks<&DequantizeQ4_0, &UnpackQ4_0, sizeof(BlockQ4_0)>();
+const FormatKernels kQ4_1 = OfBlocks<&DequantizeQ4_1, &UnpackQ4_1, sizeof(BlockQ4_1)>();
 
 }  // namespace mooring::ref

@@ -3,10 +3,9 @@
 //
 // Each (row, output) has one vector accumulator that takes the blocks in order: exact integer
 // products, then one fused multiply-add in floats with the product of both scales (and one more
-// where the format has a minimum), for one plane after the other. Tiles of any size do the same
-// operations per (row, output).
-#ifndef MOORING_KERNELS_CPU_MATMUL_INT8_INL_H_
-#define MOORING_KERNELS_CPU_MATMUL_INT8_INL_H_
+// where the format has a minimum). Tiles of any size do the same operations per (row, output).
+#ifndef MOORING_KERNELS_CPU_MATMUL_INTEGER_INL_H_
+#define MOORING_KERNELS_CPU_MATMUL_INTEGER_INL_H_
 
 #include "kernels/kernels.h"
 
@@ -20,10 +19,23 @@ constexpr int64_t kPrefetchBytes = 6144;
 // Rows that are done together keep their activations in half of a small L2.
 constexpr int64_t kInputBytes = 131072;
 
-template <typename Format, int kPlanes, int kRows, int kOutputs>
-void Int8Tile(const MatmulTask& task, int64_t row, int64_t n) {
+template <typename Item>
+[[gnu::always_inline]] inline const QuantBlock<Item>* InputOf(const MatmulTask& task) {
+  if constexpr (sizeof(Item) == 1) return task.int8;
+  if constexpr (sizeof(Item) == 2) return task.int16;
+}
+
+// One block of weights as the products with such activations want it.
+template <typename Format, typename Item>
+[[gnu::always_inline]] inline auto LoadWeights(const std::byte* block) {
+  if constexpr (sizeof(Item) == 1) return Format::Load(block);
+  if constexpr (sizeof(Item) == 2) return Vec::Widen(Format::Load(block));
+}
+
+template <typename Format, typename Item, int kRows, int kOutputs>
+void IntegerTile(const MatmulTask& task, int64_t row, int64_t n) {
   const int64_t block_count = task.in_dim / kBlockItems;
-  const QuantBlock* input = task.quant + row * block_count * kPlanes;
+  const QuantBlock<Item>* input = InputOf<Item>(task) + row * block_count;
   const std::byte* weights = task.weights + n * task.weight_row_bytes;
   const std::byte* ahead = weights + kPrefetchBytes;
   Vec::F sum[kRows][kOutputs];
@@ -31,22 +43,21 @@ void Int8Tile(const MatmulTask& task, int64_t row, int64_t n) {
     for (int j = 0; j < kOutputs; ++j) sum[r][j] = Vec::Zero();
   }
   for (int64_t b = 0; b < block_count; ++b) {
-    typename Format::Weights items[kOutputs];
+    decltype(LoadWeights<Format, Item>(weights)) items[kOutputs];
     Vec::F scale[kOutputs];
     [[maybe_unused]] Vec::F minimum[kOutputs];
     for (int j = 0; j < kOutputs; ++j) {
       const std::byte* block = weights + j * task.weight_row_bytes;
       __builtin_prefetch(ahead + j * Format::kBytes);
-      items[j] = Format::Load(block);
+      items[j] = LoadWeights<Format, Item>(block);
       scale[j] = Format::Scale(block);
       if constexpr (Format::kHasMinimum) minimum[j] = Format::Minimum(block);
     }
     weights += Format::kBytes;
     ahead += kOutputs * Format::kBytes;
-    for (int p = 0; p < kRows * kPlanes; ++p) {
-      const int r = p / kPlanes;
-      const QuantBlock& x = input[(r * block_count + b) * kPlanes + p % kPlanes];
-      const Vec::Activations quant = Vec::LoadActivations(x.quant);
+    for (int r = 0; r < kRows; ++r) {
+      const QuantBlock<Item>& x = input[r * block_count + b];
+      const auto quant = Vec::LoadActivations(x.quant);
       const Vec::F x_scale = Vec::Set(x.scale);
       for (int j = 0; j < kOutputs; ++j) {
         const Vec::F both = Vec::Mul(scale[j], x_scale);
@@ -65,47 +76,39 @@ void Int8Tile(const MatmulTask& task, int64_t row, int64_t n) {
 }
 
 // All outputs of [begin, end) for kRows rows at a time of [row, row_end).
-template <typename Format, int kPlanes, int kRows, int kOutputs>
-void Int8Outputs(const MatmulTask& task, int64_t row, int64_t row_end, int64_t begin, int64_t end) {
+template <typename Format, typename Item, int kRows, int kOutputs>
+void IntegerOutputs(const MatmulTask& task, int64_t row, int64_t row_end, int64_t begin,
+                    int64_t end) {
   int64_t n = begin;
   for (; n + kOutputs <= end; n += kOutputs) {
     for (int64_t r = row; r < row_end; r += kRows) {
-      Int8Tile<Format, kPlanes, kRows, kOutputs>(task, r, n);
+      IntegerTile<Format, Item, kRows, kOutputs>(task, r, n);
     }
   }
   for (; n < end; ++n) {
-    for (int64_t r = row; r < row_end; r += kRows) Int8Tile<Format, kPlanes, kRows, 1>(task, r, n);
+    for (int64_t r = row; r < row_end; r += kRows) IntegerTile<Format, Item, kRows, 1>(task, r, n);
   }
 }
 
-template <typename Format, int kPlanes>
-void Int8Rows(const MatmulTask& task, int64_t begin, int64_t end) {
+template <typename Format, typename Item>
+void MatmulInteger(const MatmulTask& task, int64_t begin, int64_t end) {
   const int64_t row_bytes =
-      task.in_dim / kBlockItems * kPlanes * static_cast<int64_t>(sizeof(QuantBlock));
+      task.in_dim / kBlockItems * static_cast<int64_t>(sizeof(QuantBlock<Item>));
   const int64_t fitting = kInputBytes / (row_bytes + 1) / 4 * 4;
   const int64_t group = fitting < 4 ? 4 : fitting;
   int64_t row = 0;
   for (const int64_t fours = task.row_count / 4 * 4; row < fours;) {
     const int64_t row_end = row + group < fours ? row + group : fours;
-    Int8Outputs<Format, kPlanes, 4, 2>(task, row, row_end, begin, end);
+    IntegerOutputs<Format, Item, 4, 2>(task, row, row_end, begin, end);
     row = row_end;
   }
   const int64_t rest = task.row_count - row;
-  if (rest == 3) Int8Outputs<Format, kPlanes, 3, 2>(task, row, row + 3, begin, end);
-  if (rest == 2) Int8Outputs<Format, kPlanes, 2, 4>(task, row, row + 2, begin, end);
-  if (rest == 1) Int8Outputs<Format, kPlanes, 1, 4>(task, row, row + 1, begin, end);
-}
-
-template <typename Format>
-void MatmulInt8(const MatmulTask& task, int64_t begin, int64_t end) {
-  if (task.planes == 1) {
-    Int8Rows<Format, 1>(task, begin, end);
-  } else {
-    Int8Rows<Format, 2>(task, begin, end);
-  }
+  if (rest == 3) IntegerOutputs<Format, Item, 3, 2>(task, row, row + 3, begin, end);
+  if (rest == 2) IntegerOutputs<Format, Item, 2, 4>(task, row, row + 2, begin, end);
+  if (rest == 1) IntegerOutputs<Format, Item, 1, 4>(task, row, row + 1, begin, end);
 }
 
 }  // namespace
 }  // namespace mooring::MOORING_ISA
 
-#endif  // MOORING_KERNELS_CPU_MATMUL_INT8_INL_H_
+#endif  // MOORING_KERNELS_CPU_MATMUL_INTEGER_INL_H_
