@@ -1,6 +1,6 @@
 // The default model against the independent float implementation whose results are in tests/golden
 // (its README says how each file was made). The whole files run on the best instruction set,
-// shorter heads of them on the others; MOORING_FULL_MATRIX=1 runs everything everywhere.
+// shorter heads of them on the others; MOORING_TEST_FULL_MATRIX=1 runs everything everywhere.
 
 #include <gtest/gtest.h>
 
@@ -57,7 +57,7 @@ std::vector<Setting> AllSettings() {
 
 // How many of a file's tokens a table reads here: sanitizers and scalar code are slow.
 size_t TokenLimit(const Setting& setting, size_t all, size_t scalar) {
-  if (std::getenv("MOORING_FULL_MATRIX") != nullptr) return all;
+  if (std::getenv("MOORING_TEST_FULL_MATRIX") != nullptr) return all;
 #ifdef MOORING_DCHECKS
   return std::min<size_t>(scalar, setting.isa == "ref" ? 48 : 160);
 #else

@@ -16,6 +16,8 @@ namespace {
 
 constexpr int64_t kReadTokens = 330;  // several windows of it
 constexpr int64_t kGeneratedTokens = 40;
+constexpr int64_t kReadInCrowd = 150;  // two windows: in a crowd every row costs many
+constexpr int64_t kGeneratedInCrowd = 15;
 constexpr WindowShape kShape = {.capacity = 70, .anchors = 5};
 
 struct Numerics {
@@ -108,12 +110,12 @@ class LawTest : public testing::TestWithParam<Numerics> {
     return request;
   }
   // One conversation, alone: reads, then generates.
-  Trace Alone(int step_rows, int threads) const {
+  Trace Alone(int step_rows, int threads, int64_t read = kReadTokens,
+              int64_t generated = kGeneratedTokens) const {
     const LoadedModel loaded = LoadFor(threads);
     const auto engine = MakeEngine(loaded, Options(1, step_rows));
     TraceSink sink;
-    RunTurn(*engine, *engine->Open(), Request(Tokens(loaded, 0, kReadTokens), kGeneratedTokens),
-            &sink);
+    RunTurn(*engine, *engine->Open(), Request(Tokens(loaded, 0, read), generated), &sink);
     return {sink.rows(), sink.tokens()};
   }
   void Expect(const Trace& found, const Trace& expected) const {
@@ -139,7 +141,7 @@ TEST_P(LawTest, ChunksAndThreads) {
 }
 
 TEST_P(LawTest, Neighbours) {
-  const Trace expected = Alone(512, 1);
+  const Trace expected = Alone(512, 1, kReadInCrowd, kGeneratedInCrowd);
   struct Crowd {
     int conversations, step_rows;
   };
@@ -155,7 +157,7 @@ TEST_P(LawTest, Neighbours) {
     }
     for (int i = 0; i < 9; ++i) engine->Step();  // ours comes in the midst of things
     TraceSink sink;
-    RunTurn(*engine, *engine->Open(), Request(Tokens(loaded, 0, kReadTokens), kGeneratedTokens),
+    RunTurn(*engine, *engine->Open(), Request(Tokens(loaded, 0, kReadInCrowd), kGeneratedInCrowd),
             &sink);
     Expect({sink.rows(), sink.tokens()}, expected);
   }

@@ -3,7 +3,7 @@
 
 BUILD_PACKAGES=(
   g++ cmake ninja-build pkg-config
-  libfmt-dev libspdlog-dev nlohmann-json3-dev libyaml-cpp-dev libcli11-dev
+  libfmt-dev libspdlog-dev nlohmann-json3-dev libyaml-cpp-dev
   libssl-dev libzip-dev libzstd-dev libxxhash-dev libedit-dev libutf8proc-dev
   python3 python3-pip  # `mooring pull` fetches wheels with pip
 )

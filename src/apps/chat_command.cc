@@ -4,9 +4,9 @@
 
 #include "apps/chat.h"
 #include "apps/chat_commands.h"
-#include "apps/chat_session.h"
 #include "apps/config.h"
 #include "apps/line_reader.h"
+#include "apps/ongoing_chat.h"
 #include "apps/output.h"
 #include "apps/runtime.h"
 #include "apps/state_folder.h"
@@ -61,30 +61,30 @@ Result<std::optional<std::string>> ReadBlock(std::string first, LineReader* read
 
 bool IsBlank(std::string_view text) { return text.find_first_not_of(" \t\r\n") == text.npos; }
 
-Status TakeLine(std::string line, ChatSession* session, LineReader* reader) {
-  const bool interactive = session->options().interactive;
+Status TakeLine(std::string line, OngoingChat* chat, LineReader* reader) {
+  const bool interactive = chat->options().interactive;
   if (interactive && line.starts_with(kBlockMark)) {
     MOORING_ASSIGN_OR_RETURN(std::optional<std::string> block,
                              ReadBlock(line.substr(kBlockMark.size()), reader));
     if (!block || IsBlank(*block)) return {};
     reader->Remember(*block);
-    return session->Answer(*block);
+    return chat->Answer(*block);
   }
   if (IsBlank(line)) return {};
   reader->Remember(line);
-  if (IsChatCommand(line, interactive)) return RunChatCommand(line, session);
+  if (IsChatCommand(line, interactive)) return RunChatCommand(line, chat);
   if (interactive && line.starts_with("//")) line.erase(0, 1);
-  return session->Answer(line);
+  return chat->Answer(line);
 }
 
-Status Loop(ChatSession* session, LineReader* reader) {
-  const bool interactive = session->options().interactive;
+Status Loop(OngoingChat* chat, LineReader* reader) {
+  const bool interactive = chat->options().interactive;
   int interrupts = 0;
-  while (!session->leaving()) {
+  while (!chat->leaving()) {
     Result<InputLine> line = reader->Read(kPrompt);
     if (!line.ok()) {
       if (!interactive || line.error().kind != ErrorKind::kUsage) return line.error();
-      session->Note(SafeText(line.error().Message()));
+      chat->Note(SafeText(line.error().Message()));
       continue;
     }
     switch (line->kind) {
@@ -92,11 +92,11 @@ Status Loop(ChatSession* session, LineReader* reader) {
         return {};
       case InputLine::Kind::kInterrupted:
         if (!interactive || ++interrupts == 2) return Interrupted();
-        session->Note("Ctrl-C once more to leave");
+        chat->Note("Ctrl-C once more to leave");
         break;
       case InputLine::Kind::kText:
         interrupts = 0;
-        MOORING_RETURN_IF_ERROR(TakeLine(std::move(line->text), session, reader));
+        MOORING_RETURN_IF_ERROR(TakeLine(std::move(line->text), chat, reader));
         break;
     }
   }
@@ -175,13 +175,13 @@ Status RunChatOn(CommandContext& context, std::FILE* input) {
     AdoptWindow(options.file, &context.settings);
   }
   MOORING_ASSIGN_OR_RETURN(const Runtime runtime, LoadRuntime(context.settings, {}));
-  MOORING_ASSIGN_OR_RETURN(const std::unique_ptr<ChatSession> session,
-                           ChatSession::Open(&context, &runtime, std::move(options)));
+  MOORING_ASSIGN_OR_RETURN(const std::unique_ptr<OngoingChat> chat,
+                           OngoingChat::Open(&context, &runtime, std::move(options)));
   MOORING_ASSIGN_OR_RETURN(const std::unique_ptr<LineReader> reader,
-                           MakeReader(context, session->options().interactive, input));
-  session->Greet();
-  MOORING_RETURN_IF_ERROR(Loop(session.get(), reader.get()));
-  return session->kept();
+                           MakeReader(context, chat->options().interactive, input));
+  chat->Greet();
+  MOORING_RETURN_IF_ERROR(Loop(chat.get(), reader.get()));
+  return chat->kept();
 }
 
 Command ChatCommand() {

@@ -13,7 +13,7 @@
 namespace mooring {
 namespace {
 
-using Handler = Status (*)(ChatSession& session, std::string_view argument);
+using Handler = Status (*)(OngoingChat& chat, std::string_view argument);
 
 struct ChatCommandRow {
   std::string_view name;
@@ -36,53 +36,53 @@ std::pair<std::string_view, std::string_view> SplitWord(std::string_view text) {
   return {text.substr(0, end), Trim(text.substr(end))};
 }
 
-Status Help(ChatSession& session, std::string_view /*argument*/) {
-  session.Show(ChatCommandHelp(), {{"help", ChatCommandHelp()}});
+Status Help(OngoingChat& chat, std::string_view /*argument*/) {
+  chat.Show(ChatCommandHelp(), {{"help", ChatCommandHelp()}});
   return {};
 }
 
-Status New(ChatSession& session, std::string_view /*argument*/) {
-  MOORING_RETURN_IF_ERROR(session.StartAnew());
-  if (session.options().file.empty()) {
-    session.Note("a new conversation");
+Status New(OngoingChat& chat, std::string_view /*argument*/) {
+  MOORING_RETURN_IF_ERROR(chat.StartAnew());
+  if (chat.options().file.empty()) {
+    chat.Note("a new conversation");
   } else {
-    session.Note("a new conversation; its first answer replaces the one in the file");
+    chat.Note("a new conversation; its first answer replaces the one in the file");
   }
   return {};
 }
 
-Status System(ChatSession& session, std::string_view argument) {
+Status System(OngoingChat& chat, std::string_view argument) {
   if (argument.empty()) {
-    const SystemText& system = session.dialogue().system();
+    const SystemText& system = chat.dialogue().system();
     const std::string text = !system           ? "the template's own"
                              : system->empty() ? "none"
                                                : TerminalText(*system);
-    session.Show(text, {{"system", system ? Json(*system) : Json(nullptr)}});
+    chat.Show(text, {{"system", system ? Json(*system) : Json(nullptr)}});
     return {};
   }
-  session.dialogue().SetSystem(std::string(argument == "\"\"" ? "" : argument));
-  session.Note("the new instructions go with your next message");
+  chat.dialogue().SetSystem(std::string(argument == "\"\"" ? "" : argument));
+  chat.Note("the new instructions go with your next message");
   return {};
 }
 
-Status Memory(ChatSession& session, std::string_view /*argument*/) {
-  session.Show(session.MemoryText(), session.StatsJson());
+Status Memory(OngoingChat& chat, std::string_view /*argument*/) {
+  chat.Show(chat.MemoryText(), chat.StatsJson());
   return {};
 }
 
-Status Stats(ChatSession& session, std::string_view /*argument*/) {
-  session.Show(session.StatsText(), session.StatsJson());
+Status Stats(OngoingChat& chat, std::string_view /*argument*/) {
+  chat.Show(chat.StatsText(), chat.StatsJson());
   return {};
 }
 
-Status Save(ChatSession& session, std::string_view argument) {
-  std::filesystem::path path = session.options().file;
+Status Save(OngoingChat& chat, std::string_view argument) {
+  std::filesystem::path path = chat.options().file;
   if (!argument.empty()) path = std::string(argument);
   if (path.empty()) {
     return Error{.kind = ErrorKind::kUsage, .what = "no file was named", .expected = "/save FILE"};
   }
-  MOORING_RETURN_IF_ERROR(session.SaveTo(path));
-  session.Note(fmt::format("saved to {}", SafeText(path.string())));
+  MOORING_RETURN_IF_ERROR(chat.SaveTo(path));
+  chat.Note(fmt::format("saved to {}", SafeText(path.string())));
   return {};
 }
 
@@ -93,8 +93,8 @@ const Option* FindSamplingOption(std::string_view key) {
   return option != nullptr && option->group == OptionGroup::kSampling ? option : nullptr;
 }
 
-Status Set(ChatSession& session, std::string_view argument) {
-  Settings& settings = session.context().settings;
+Status Set(OngoingChat& chat, std::string_view argument) {
+  Settings& settings = chat.context().settings;
   const auto [key, value] = SplitWord(argument);
   const Option* option = FindSamplingOption(key);
   if (key.empty() || (option != nullptr && value.empty())) {
@@ -105,7 +105,7 @@ Status Set(ChatSession& session, std::string_view argument) {
       values[std::string(each.key)] = ValueText(each, settings);
       text += fmt::format("{} {}\n", each.key, SafeText(ValueText(each, settings)));
     }
-    session.Show(text, {{"settings", values}});
+    chat.Show(text, {{"settings", values}});
     return {};
   }
   if (option == nullptr) {
@@ -128,12 +128,12 @@ Status Set(ChatSession& session, std::string_view argument) {
   }
   MOORING_RETURN_IF_ERROR(
       SetOption(*option, raw, {fmt::format("/set {}", key), ErrorKind::kUsage}, &settings));
-  session.Note(fmt::format("{} is {}", option->key, SafeText(ValueText(*option, settings))));
+  chat.Note(fmt::format("{} is {}", option->key, SafeText(ValueText(*option, settings))));
   return {};
 }
 
-Status Exit(ChatSession& session, std::string_view /*argument*/) {
-  session.Leave();
+Status Exit(OngoingChat& chat, std::string_view /*argument*/) {
+  chat.Leave();
   return {};
 }
 
@@ -155,10 +155,10 @@ const ChatCommandRow* Find(std::string_view name) {
   return it == kCommands.end() ? nullptr : &*it;
 }
 
-Status RunOne(std::string_view line, ChatSession* session) {
+Status RunOne(std::string_view line, OngoingChat* chat) {
   const auto [name, argument] = SplitWord(line);
   const ChatCommandRow* command = Find(name);
-  if (command != nullptr) return command->run(*session, argument);
+  if (command != nullptr) return command->run(*chat, argument);
   std::vector<std::string> names;
   names.reserve(kCommands.size());
   for (const ChatCommandRow& row : kCommands) names.emplace_back(row.name.substr(1));
@@ -178,10 +178,10 @@ bool IsChatCommand(std::string_view line, bool interactive) {
   return Find(SplitWord(line).first) != nullptr;
 }
 
-Status RunChatCommand(std::string_view line, ChatSession* session) {
-  const Status status = RunOne(line, session);
-  if (status.ok() || !session->options().interactive) return status;
-  session->Note(SafeText(status.error().Message()));
+Status RunChatCommand(std::string_view line, OngoingChat* chat) {
+  const Status status = RunOne(line, chat);
+  if (status.ok() || !chat->options().interactive) return status;
+  chat->Note(SafeText(status.error().Message()));
   return {};
 }
 

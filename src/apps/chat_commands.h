@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-#include "apps/chat_session.h"
+#include "apps/ongoing_chat.h"
 
 namespace mooring {
 
@@ -17,7 +17,7 @@ namespace mooring {
 bool IsChatCommand(std::string_view line, bool interactive);
 
 // Runs it. Whatever is wrong is told, and the chat goes on; on a pipe it is an error.
-Status RunChatCommand(std::string_view line, ChatSession* session);
+Status RunChatCommand(std::string_view line, OngoingChat* chat);
 
 // One line per command.
 std::string ChatCommandHelp();

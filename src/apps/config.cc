@@ -17,6 +17,7 @@ namespace mooring {
 namespace {
 
 constexpr std::string_view kPrefix = "MOORING_";
+constexpr std::string_view kTestsPrefix = "MOORING_TEST_";  // what the tests read
 // Not keys, but read elsewhere: by the search for the file and by the model store. MOORING_ISA is
 // the name of the key isa.
 constexpr std::array<std::string_view, 2> kReservedNames = {"MOORING_CONFIG", "MOORING_HOME"};
@@ -99,7 +100,7 @@ Result<std::vector<Setting>> FromEnvironment(const Environment& environment,
     settings.push_back({&option, std::move(value), {name, ErrorKind::kConfig}});
   }
   for (const auto& [name, text] : environment) {
-    const bool ours = name.starts_with(kPrefix) && !text.empty();
+    const bool ours = name.starts_with(kPrefix) && !name.starts_with(kTestsPrefix) && !text.empty();
     if (!ours || std::ranges::find(known, name) != known.end() ||
         std::ranges::find(kReservedNames, name) != kReservedNames.end()) {
       continue;

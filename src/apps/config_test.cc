@@ -161,6 +161,7 @@ TEST_F(ConfigTest, UnknownEnvironmentNames) {
   ASSERT_TRUE(foreign.ok());
   EXPECT_THAT(foreign->warnings, SizeIs(1));
   EXPECT_TRUE(load("MOORING_HOME").ok());
+  EXPECT_THAT(load("MOORING_TEST_MODEL")->warnings, SizeIs(0));
   EXPECT_TRUE(LoadConfig({.environment = {{"MOORING_WINDOW_SIZE", ""}}, .system_file = ""}).ok());
 }
 

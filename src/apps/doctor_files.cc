@@ -78,7 +78,8 @@ void ExamineHash(const CommandContext& context, const Settings& settings, const 
 
 void ExamineTemplate(const Settings& settings, const ModelText& model, Findings* findings) {
   std::vector<std::string> warnings;
-  const auto chat = ChooseChatTemplate(settings.model.chat_template, model, &warnings);
+  const auto chat =
+      ChooseChatTemplate(settings.model.chat_template, model.vocab, *model.tokenizer, &warnings);
   const ChatMessage message = {"user", "hello"};
   const auto fault = [&]() -> std::optional<Error> {
     if (!chat.ok()) return chat.error();

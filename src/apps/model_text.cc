@@ -36,23 +36,24 @@ Result<ModelText> OpenModelText(const std::string& name_or_path) {
   return model;
 }
 
-Result<ChatTemplate> ChooseChatTemplate(const std::string& choice, const ModelText& model,
+Result<ChatTemplate> ChooseChatTemplate(const std::string& choice, const VocabSpec& vocab,
+                                        const Tokenizer& tokenizer,
                                         std::vector<std::string>* warnings) {
   if (choice == "auto") {
-    if (!model.vocab.chat_template.empty()) {
-      return ChatTemplate::Create(model.vocab.chat_template, *model.tokenizer);
+    if (!vocab.chat_template.empty()) {
+      return ChatTemplate::Create(vocab.chat_template, tokenizer);
     }
     warnings->push_back(
         "the model file has no chat template: messages are written as plain \"role: text\" lines");
-    return ChatTemplate::Named("plain", *model.tokenizer);
+    return ChatTemplate::Named("plain", tokenizer);
   }
-  const auto named = model.vocab.named_templates.find(choice);
-  if (named != model.vocab.named_templates.end()) {
-    return ChatTemplate::Create(named->second, *model.tokenizer);
+  const auto named = vocab.named_templates.find(choice);
+  if (named != vocab.named_templates.end()) {
+    return ChatTemplate::Create(named->second, tokenizer);
   }
-  if (!Exists(choice)) return ChatTemplate::Named(choice, *model.tokenizer);
+  if (!Exists(choice)) return ChatTemplate::Named(choice, tokenizer);
   MOORING_ASSIGN_OR_RETURN(std::string source, ReadFile(choice, kMaxTemplateBytes));
-  return ChatTemplate::Create(std::move(source), *model.tokenizer);
+  return ChatTemplate::Create(std::move(source), tokenizer);
 }
 
 }  // namespace mooring

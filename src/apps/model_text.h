@@ -30,7 +30,8 @@ Result<ModelText> OpenModelText(const std::string& name_or_path);
 
 // The template that `choice` means: auto (the model's own, else plain lines and a warning), a
 // template of the model by name, a built-in one, or a file.
-Result<ChatTemplate> ChooseChatTemplate(const std::string& choice, const ModelText& model,
+Result<ChatTemplate> ChooseChatTemplate(const std::string& choice, const VocabSpec& vocab,
+                                        const Tokenizer& tokenizer,
                                         std::vector<std::string>* warnings);
 
 }  // namespace mooring

@@ -1,4 +1,4 @@
-#include "apps/chat_session.h"
+#include "apps/ongoing_chat.h"
 
 #include <sys/ioctl.h>
 #include <unistd.h>
@@ -31,33 +31,33 @@ bool UsesUtf8(const Environment& environment) {
 
 }  // namespace
 
-ConversationIdentity ChatSession::IdentityFor(const Runtime& runtime) {
+ConversationIdentity OngoingChat::IdentityFor(const Runtime& runtime) {
   return IdentityOf(runtime);
 }
 
-Result<std::unique_ptr<ChatSession>> ChatSession::Open(CommandContext* context,
+Result<std::unique_ptr<OngoingChat>> OngoingChat::Open(CommandContext* context,
                                                        const Runtime* runtime,
                                                        ChatOptions options) {
-  std::unique_ptr<ChatSession> session(new ChatSession(context, runtime, std::move(options)));
+  std::unique_ptr<OngoingChat> chat(new OngoingChat(context, runtime, std::move(options)));
   std::error_code ignored;
-  const ChatOptions& chosen = session->options_;
+  const ChatOptions& chosen = chat->options_;
   if (chosen.file.empty() || chosen.fresh || !std::filesystem::exists(chosen.file, ignored)) {
-    MOORING_RETURN_IF_ERROR(session->OpenDialogue());
-    return session;
+    MOORING_RETURN_IF_ERROR(chat->OpenDialogue());
+    return chat;
   }
   MOORING_ASSIGN_OR_RETURN(RestoredConversation restored,
                            LoadConversation(chosen.file, runtime->engine.get(),
-                                            runtime->chat_template.get(), session->identity_));
-  session->dialogue_.emplace(std::move(restored.dialogue));
-  session->sampler_ = restored.sampler;
-  session->restored_ = true;
-  if (chosen.system && chosen.system != session->dialogue_->system()) {
-    session->dialogue_->SetSystem(chosen.system);
+                                            runtime->chat_template.get(), chat->identity_));
+  chat->dialogue_.emplace(std::move(restored.dialogue));
+  chat->sampler_ = restored.sampler;
+  chat->restored_ = true;
+  if (chosen.system && chosen.system != chat->dialogue_->system()) {
+    chat->dialogue_->SetSystem(chosen.system);
   }
-  return session;
+  return chat;
 }
 
-Status ChatSession::OpenDialogue() {
+Status OngoingChat::OpenDialogue() {
   MOORING_ASSIGN_OR_RETURN(
       Dialogue dialogue,
       Dialogue::Create(runtime_->engine.get(), runtime_->chat_template.get(), options_.system));
@@ -65,13 +65,13 @@ Status ChatSession::OpenDialogue() {
   return {};
 }
 
-Status ChatSession::StartAnew() {
+Status OngoingChat::StartAnew() {
   options_.system = dialogue_->system();
   dialogue_.reset();  // first: the engine has room for one
   return OpenDialogue();
 }
 
-Status ChatSession::SaveTo(const std::filesystem::path& path) {
+Status OngoingChat::SaveTo(const std::filesystem::path& path) {
   std::error_code ignored;
   const bool own =
       !options_.file.empty() && std::filesystem::equivalent(path, options_.file, ignored);
@@ -84,7 +84,7 @@ Status ChatSession::SaveTo(const std::filesystem::path& path) {
   return SaveConversation(path, *runtime_->engine, *dialogue_, sampler_, identity_);
 }
 
-Status ChatSession::Answer(std::string_view text) {
+Status OngoingChat::Answer(std::string_view text) {
   MOORING_ASSIGN_OR_RETURN(TurnRequest request, TurnFromSettings(context_->settings, *runtime_));
   sampler_ = request.sampler;
   std::atomic<bool> nobody = false;
@@ -125,7 +125,7 @@ Status ChatSession::Answer(std::string_view text) {
   return StatusOfEnd(*end);
 }
 
-void ChatSession::ShowEnd(const ReplySink& sink) {
+void OngoingChat::ShowEnd(const ReplySink& sink) {
   const bool normal = sink.end() == TurnEnd::kStop || sink.end() == TurnEnd::kStopString;
   if (!normal && !context_->global.json && !context_->global.quiet) {
     Note(fmt::format("[stopped: {}]", FinishReason(sink.end())));
@@ -140,7 +140,7 @@ void ChatSession::ShowEnd(const ReplySink& sink) {
   if (options_.interactive && !context_->global.quiet) Note(StatusLine(sink.stats()));
 }
 
-void ChatSession::PrintTurnJson(const ReplySink& sink, int64_t new_tokens) const {
+void OngoingChat::PrintTurnJson(const ReplySink& sink, int64_t new_tokens) const {
   const MemoryView view = Memory();
   const TurnStats& stats = sink.stats();
   constexpr double kMilliseconds = 1000.0;
@@ -162,7 +162,7 @@ void ChatSession::PrintTurnJson(const ReplySink& sink, int64_t new_tokens) const
              {"kept", !options_.file.empty() && kept_.ok()}});
 }
 
-std::string ChatSession::StatusLine(const TurnStats& stats) const {
+std::string OngoingChat::StatusLine(const TurnStats& stats) const {
   const MemoryView view = Memory();
   const std::string_view between = Strip().unicode ? " · " : " | ";
   std::string line = fmt::format("{} tokens{}window {}/{}", Grouped(view.log_tokens), between,
@@ -176,20 +176,20 @@ std::string ChatSession::StatusLine(const TurnStats& stats) const {
   return line;
 }
 
-StripStyle ChatSession::Strip() const {
+StripStyle OngoingChat::Strip() const {
   const bool utf8 =
       context_->config_inputs != nullptr && UsesUtf8(context_->config_inputs->environment);
   return {.cells = kStripCells, .color = context_->global.color, .unicode = utf8};
 }
 
-MemoryView ChatSession::Memory() const { return ViewOf(*runtime_->engine->Find(dialogue_->id())); }
+MemoryView OngoingChat::Memory() const { return ViewOf(*runtime_->engine->Find(dialogue_->id())); }
 
-std::string ChatSession::MemoryText() const {
+std::string OngoingChat::MemoryText() const {
   const MemoryView view = Memory();
   return fmt::format("{} {}", MemoryStrip(view, Strip()), MemorySentence(view));
 }
 
-Json ChatSession::StatsJson() const {
+Json OngoingChat::StatsJson() const {
   const MemoryView view = Memory();
   const EngineMemory memory = runtime_->engine->memory();
   return {{"model", runtime_->model_name},
@@ -205,7 +205,7 @@ Json ChatSession::StatsJson() const {
             {"resident_bytes", ResidentBytes()}}}};
 }
 
-std::string ChatSession::StatsText() const {
+std::string OngoingChat::StatsText() const {
   std::string text = runtime_->Description();
   text += fmt::format("talk      {} messages of yours, {} tokens in all\n",
                       Grouped(dialogue_->user_turns()), Grouped(Memory().log_tokens));
@@ -216,7 +216,7 @@ std::string ChatSession::StatsText() const {
   return text;
 }
 
-void ChatSession::Greet() const {
+void OngoingChat::Greet() const {
   if (context_->global.quiet) return;
   for (const std::string& warning : runtime_->warnings) {
     Print(context_->err, "warning: {}\n", SafeText(warning));
@@ -230,7 +230,7 @@ void ChatSession::Greet() const {
   Note("/help for commands, Ctrl-D to leave\n");
 }
 
-void ChatSession::Note(std::string_view text) const {
+void OngoingChat::Note(std::string_view text) const {
   while (text.ends_with('\n') && text.size() > 1 && text[text.size() - 2] == '\n') {
     text.remove_suffix(1);
   }
@@ -243,7 +243,7 @@ void ChatSession::Note(std::string_view text) const {
   (void)std::fflush(context_->err);
 }
 
-void ChatSession::Show(std::string_view text, const Json& json) const {
+void OngoingChat::Show(std::string_view text, const Json& json) const {
   if (context_->global.json) {
     PrintJson(context_->out, json);
   } else {

@@ -2,8 +2,8 @@
 // user is in chat_command.cc, the commands that begin with '/' are in chat_commands.cc.
 //
 // Thread rule: one thread.
-#ifndef MOORING_APPS_CHAT_SESSION_H_
-#define MOORING_APPS_CHAT_SESSION_H_
+#ifndef MOORING_APPS_ONGOING_CHAT_H_
+#define MOORING_APPS_ONGOING_CHAT_H_
 
 #include <atomic>
 #include <filesystem>
@@ -29,11 +29,11 @@ struct ChatOptions {
   bool interactive = false;   // a person at a terminal, not a program at a pipe
 };
 
-class ChatSession {
+class OngoingChat {
  public:
   // `context` and `runtime` outlive this. kConfig, kModelInvalid when the file is not one of this
   // model or damaged; it is left as it is.
-  static Result<std::unique_ptr<ChatSession>> Open(CommandContext* context, const Runtime* runtime,
+  static Result<std::unique_ptr<OngoingChat>> Open(CommandContext* context, const Runtime* runtime,
                                                    ChatOptions options);
 
   // Says `text`, shows the answer, keeps the conversation. Errors end the chat: what can be put
@@ -65,7 +65,7 @@ class ChatSession {
   const Status& kept() const { return kept_; }
 
  private:
-  ChatSession(CommandContext* context, const Runtime* runtime, ChatOptions options)
+  OngoingChat(CommandContext* context, const Runtime* runtime, ChatOptions options)
       : context_(context),
         runtime_(runtime),
         options_(std::move(options)),
@@ -91,4 +91,4 @@ class ChatSession {
 
 }  // namespace mooring
 
-#endif  // MOORING_APPS_CHAT_SESSION_H_
+#endif  // MOORING_APPS_ONGOING_CHAT_H_

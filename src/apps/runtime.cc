@@ -7,10 +7,9 @@
 #include <limits>
 #include <utility>
 
-#include "base/files.h"
+#include "apps/model_text.h"
 #include "base/random.h"
 #include "engine/vocab_from_file.h"
-#include "load/model_store.h"
 #include "load/open.h"
 #include "load/sha256.h"
 
@@ -20,11 +19,9 @@ namespace {
 // What one row attends to when nobody chooses: what small models still use well.
 constexpr int64_t kDefaultWindow = 2048;
 constexpr int64_t kDefaultAnchors = 4;
-constexpr uint64_t kTemplateLimitBytes = 1 << 20;
 
 Result<std::unique_ptr<ModelFile>> OpenModel(const Settings& settings) {
-  MOORING_ASSIGN_OR_RETURN(const ModelStore store, ModelStore::OfThisUser());
-  MOORING_ASSIGN_OR_RETURN(const std::filesystem::path path, store.Resolve(settings.model.path));
+  MOORING_ASSIGN_OR_RETURN(const std::filesystem::path path, ResolveModel(settings.model.path));
   if (!settings.model.sha256.empty()) {
     MOORING_ASSIGN_OR_RETURN(const std::string found, Sha256OfFile(path));
     if (found != settings.model.sha256) {
@@ -87,34 +84,6 @@ Result<EngineOptions> ChooseEngine(const Settings& settings, const RuntimeNeeds&
   return options;
 }
 
-Result<std::unique_ptr<ChatTemplate>> ChooseTemplate(const Settings& settings,
-                                                     const VocabSpec& vocab,
-                                                     const Tokenizer& tokenizer,
-                                                     std::vector<std::string>* warnings) {
-  const std::string& choice = settings.model.chat_template;
-  const auto keep = [](Result<ChatTemplate> made) -> Result<std::unique_ptr<ChatTemplate>> {
-    if (!made.ok()) return std::move(made).error();
-    return std::make_unique<ChatTemplate>(std::move(made).value());
-  };
-  if (choice == "auto") {
-    if (!vocab.chat_template.empty()) {
-      return keep(ChatTemplate::Create(vocab.chat_template, tokenizer));
-    }
-    warnings->push_back(
-        "the model file has no chat template: messages are written as plain \"role: text\" lines");
-    return keep(ChatTemplate::Named("plain", tokenizer));
-  }
-  if (const auto named = vocab.named_templates.find(choice); named != vocab.named_templates.end()) {
-    return keep(ChatTemplate::Create(named->second, tokenizer));
-  }
-  std::error_code ignored;
-  if (!std::filesystem::exists(choice, ignored)) {
-    return keep(ChatTemplate::Named(choice, tokenizer));
-  }
-  MOORING_ASSIGN_OR_RETURN(std::string source, ReadFile(choice, kTemplateLimitBytes));
-  return keep(ChatTemplate::Create(std::move(source), tokenizer));
-}
-
 std::string Mebibytes(uint64_t bytes) {
   return fmt::format("{:.1f} MiB", static_cast<double>(bytes) / (1 << 20));
 }
@@ -135,9 +104,10 @@ Result<Runtime> LoadRuntime(const Settings& settings, const RuntimeNeeds& needs)
   MOORING_ASSIGN_OR_RETURN(runtime.model,
                            Model::Load(std::move(file), precision, runtime.backend.get()));
   if (needs.chat_template) {
-    MOORING_ASSIGN_OR_RETURN(
-        runtime.chat_template,
-        ChooseTemplate(settings, vocab, *runtime.tokenizer, &runtime.warnings));
+    MOORING_ASSIGN_OR_RETURN(ChatTemplate chosen,
+                             ChooseChatTemplate(settings.model.chat_template, vocab,
+                                                *runtime.tokenizer, &runtime.warnings));
+    runtime.chat_template = std::make_unique<ChatTemplate>(std::move(chosen));
   }
   MOORING_ASSIGN_OR_RETURN(const EngineOptions options,
                            ChooseEngine(settings, needs, runtime.model->arch(), &runtime.warnings));

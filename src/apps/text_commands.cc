@@ -144,9 +144,9 @@ Status RunTemplate(CommandContext& context) {
   }
   MOORING_ASSIGN_OR_RETURN(const ModelText model, OpenModelText(context.settings.model.path));
   std::vector<std::string> warnings;
-  MOORING_ASSIGN_OR_RETURN(
-      const ChatTemplate chat,
-      ChooseChatTemplate(context.settings.model.chat_template, model, &warnings));
+  MOORING_ASSIGN_OR_RETURN(const ChatTemplate chat,
+                           ChooseChatTemplate(context.settings.model.chat_template, model.vocab,
+                                              *model.tokenizer, &warnings));
   if (!context.global.quiet) {
     for (const std::string& warning : warnings) Print(context.err, "warning: {}\n", warning);
   }
