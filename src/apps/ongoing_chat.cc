@@ -14,7 +14,7 @@
 namespace mooring {
 namespace {
 
-constexpr int kStripCells = 40;
+constexpr int kStripCells = 20;
 
 // Whether the terminal draws more than ASCII, by the rules of setlocale.
 bool UsesUtf8(const Environment& environment) {

@@ -46,10 +46,21 @@ ThreadPool::~ThreadPool() {
 }
 
 void ThreadPool::TakeItems(int thread) {
-  for (;;) {
-    const int64_t item = next_item_.fetch_add(1, std::memory_order_relaxed);
-    if (item >= item_count_) return;
-    (*task_)(item, thread);
+  uint32_t done = 0;
+  uint64_t ticket = ticket_.load(std::memory_order_acquire);
+  while (static_cast<uint32_t>(ticket) < ticket >> 32) {
+    if (!ticket_.compare_exchange_weak(ticket, ticket + 1, std::memory_order_acq_rel,
+                                       std::memory_order_acquire)) {
+      continue;
+    }
+    (*task_)(static_cast<uint32_t>(ticket), thread);
+    ++done;
+    ticket = ticket_.load(std::memory_order_acquire);
+  }
+  // After this the loop may end, and with it everything that its items could read.
+  if (done > 0) {
+    done_.fetch_add(done, std::memory_order_acq_rel);
+    done_.notify_one();
   }
 }
 
@@ -58,15 +69,15 @@ void ThreadPool::Run(int64_t item_count, FunctionRef<void(int64_t, int)> task) {
     for (int64_t item = 0; item < item_count; ++item) task(item, 0);
     return;
   }
+  const auto count = static_cast<uint32_t>(item_count);
   task_ = &task;
-  item_count_ = item_count;
-  next_item_.store(0, std::memory_order_relaxed);
-  running_.store(static_cast<uint32_t>(workers_.size()), std::memory_order_relaxed);
+  done_.store(0, std::memory_order_relaxed);
+  ticket_.store(static_cast<uint64_t>(count) << 32, std::memory_order_release);
   epoch_.fetch_add(1, std::memory_order_release);
   epoch_.notify_all();
   TakeItems(0);
-  for (uint32_t left = running_.load(std::memory_order_acquire); left != 0;) {
-    left = AwaitChange(running_, left);
+  for (uint32_t done = done_.load(std::memory_order_acquire); done != count;) {
+    done = AwaitChange(done_, done);
   }
 }
 
@@ -76,7 +87,6 @@ void ThreadPool::WorkerLoop(int thread) {
     seen = AwaitChange(epoch_, seen);
     if (stopping_.load(std::memory_order_acquire)) return;
     TakeItems(thread);
-    if (running_.fetch_sub(1, std::memory_order_acq_rel) == 1) running_.notify_one();
   }
 }
 

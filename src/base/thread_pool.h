@@ -4,7 +4,8 @@
 // law: numbers never depend on the thread count). Each item writes only what belongs to it.
 //
 // Workers spin briefly between loops, because a model step is a few hundred loops of some
-// microseconds, and then sleep on a futex, so that an idle process takes no processor.
+// microseconds, and then sleep on a futex, so that an idle process takes no processor. Run waits
+// for items, not for workers: one that another process keeps from its core is not missed.
 //
 // Thread rule: one thread at a time calls Run (the engine's); the constructor and destructor run
 // while nobody does.
@@ -32,19 +33,22 @@ class ThreadPool {
 
   // Calls task(item, thread) once for each item in [0, item_count) and returns when all are done.
   // `thread` is in [0, thread_count()), fixed for the duration of one item: an index for scratch.
-  // Does not allocate. Not reentrant.
+  // Does not allocate. Not reentrant. REQUIRES: item_count < 2^31.
   void Run(int64_t item_count, FunctionRef<void(int64_t item, int thread)> task);
 
  private:
   void WorkerLoop(int thread);
+  // Items are claimed until none is left; what was claimed is done on return.
   void TakeItems(int thread);
 
   std::vector<std::thread> workers_;
+  // Written while nothing can be claimed, read by whoever has claimed an item.
   const FunctionRef<void(int64_t, int)>* task_ = nullptr;
-  int64_t item_count_ = 0;
-  alignas(64) std::atomic<int64_t> next_item_{0};
-  alignas(64) std::atomic<uint32_t> epoch_{0};    // odd/even is irrelevant; a change is work
-  alignas(64) std::atomic<uint32_t> running_{0};  // workers that have not finished this epoch
+  // The number of items in the upper half, the next one in the lower: a claim that succeeds is one
+  // of the loop that runs now, however long the thread had slept.
+  alignas(64) std::atomic<uint64_t> ticket_{0};
+  alignas(64) std::atomic<uint32_t> done_{0};   // items of this loop
+  alignas(64) std::atomic<uint32_t> epoch_{0};  // a change is work
   std::atomic<bool> stopping_{false};
 };
 
