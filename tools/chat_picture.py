@@ -37,7 +37,7 @@ class Terminal:
                                    env={**os.environ, "TERM": "xterm-256color"})
 
     def wait_for_prompt(self):
-        self.child.expect(r"\n(\x1b\[[0-9;?]*[a-zA-Z])+> ")
+        self.child.expect_exact(">\x1b[0m ")
         self.stream.feed(self.child.before + self.child.after)
 
     def say(self, text):

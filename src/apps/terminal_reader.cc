@@ -115,9 +115,14 @@ class TerminalReader : public LineReader {
   }
 
   Result<InputLine> Read(std::string_view prompt) override {
-    const std::wstring mark(1, kPromptEscape);
-    prompt_ = options_.color ? mark + L"\x1b[1m" + mark + Widen(prompt) + mark + L"\x1b[0m" + mark
-                             : Widen(prompt);
+    prompt_ = Widen(prompt);
+    if (options_.color && !prompt_.empty()) {
+      // libedit swallows a sequence at the very end of a prompt, so the last character stands
+      // behind the one that ends the bold.
+      const std::wstring mark(1, kPromptEscape);
+      prompt_.insert(prompt_.size() - 1, mark + L"\x1b[0m" + mark);
+      prompt_.insert(0, mark + L"\x1b[1m" + mark);
+    }
     interrupted_here_ = false;
     in_paste_ = false;
     queue_.clear();

@@ -28,6 +28,9 @@ namespace {
 using testing::HasSubstr;
 using testing::Not;
 
+// The end of a bold prompt: what follows it, the answer above all, is not bold.
+constexpr std::string_view kPrompt = ">\x1b[0m ";
+
 // The program in a child process that has a terminal of its own; this side is the keyboard.
 class TerminalTest : public testing::Test {
  protected:
@@ -130,16 +133,16 @@ class TerminalTest : public testing::Test {
 TEST_F(TerminalTest, GreetsAnswersAndLeavesOnCtrlD) {
   Start({"--max-tokens", "8"});
   ASSERT_TRUE(WaitFor("policy sinks")) << shown_;
-  ASSERT_TRUE(WaitFor("> "));
+  ASSERT_TRUE(WaitFor(kPrompt));
   Type("Hello\r");
   ASSERT_TRUE(WaitFor("[stopped: length]")) << shown_;
   ASSERT_TRUE(WaitFor("tokens/s")) << shown_;
-  ASSERT_TRUE(WaitFor("> "));
+  ASSERT_TRUE(WaitFor(kPrompt));
   Type("/memry\r");
   ASSERT_TRUE(WaitFor("did you mean /memory?")) << shown_;
   Type("/memory\r");
   ASSERT_TRUE(WaitFor("Remembers")) << shown_;
-  ASSERT_TRUE(WaitFor("> "));
+  ASSERT_TRUE(WaitFor(kPrompt));
   Type("\x04");
   EXPECT_EQ(ExitCode(), 0);
   struct stat info {};
@@ -155,12 +158,12 @@ TEST_F(TerminalTest, GreetsAnswersAndLeavesOnCtrlD) {
 TEST_F(TerminalTest, APasteOfManyLinesIsOneMessage) {
   const std::string path = (home_ / "talk.moor").string();
   Start({"--max-tokens", "4", "-c", path});
-  ASSERT_TRUE(WaitFor("> "));
+  ASSERT_TRUE(WaitFor(kPrompt));
   Type("\x1b[200~first\r\nsecond\tx\n/exit\x03\x1b[201~");
   ASSERT_TRUE(WaitFor("/exit")) << shown_;
   Type(" caf\xC3\xA9\r");
   ASSERT_TRUE(WaitFor("in memory")) << shown_;
-  ASSERT_TRUE(WaitFor("> "));
+  ASSERT_TRUE(WaitFor(kPrompt));
   Type("\"\"\"\rone\rtwo\r\"\"\"\r");
   ASSERT_TRUE(WaitFor("in memory")) << shown_;
   Type("/exit\r");
@@ -176,15 +179,15 @@ TEST_F(TerminalTest, APasteOfManyLinesIsOneMessage) {
 TEST_F(TerminalTest, CtrlCStopsTheAnswerAndNotTheProgram) {
   // With the plain kernels, so everywhere, this model goes on for thousands of tokens.
   Start({"--max-tokens", "100000000", "--isa", "ref"}, "f16-d64");
-  ASSERT_TRUE(WaitFor("> "));
+  ASSERT_TRUE(WaitFor(kPrompt));
   Type("Hello\r");
   ASSERT_TRUE(WaitForMore(200)) << shown_;  // the answer is well under way
   Type("\x03");
   ASSERT_TRUE(WaitFor("[stopped: cancelled]")) << shown_.substr(0, 2000);
-  ASSERT_TRUE(WaitFor("> "));
+  ASSERT_TRUE(WaitFor(kPrompt));
   Type("half a line\x03");
   ASSERT_TRUE(WaitFor("once more")) << shown_;
-  ASSERT_TRUE(WaitFor("> "));
+  ASSERT_TRUE(WaitFor(kPrompt));
   Type("\x03");
   EXPECT_EQ(ExitCode(), 130);
 }
