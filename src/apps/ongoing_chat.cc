@@ -141,25 +141,10 @@ void OngoingChat::ShowEnd(const ReplySink& sink) {
 }
 
 void OngoingChat::PrintTurnJson(const ReplySink& sink, int64_t new_tokens) const {
-  const MemoryView view = Memory();
-  const TurnStats& stats = sink.stats();
-  constexpr double kMilliseconds = 1000.0;
-  PrintJson(context_->out,
-            {{"turn", dialogue_->user_turns()},
-             {"text", sink.text()},
-             {"finish_reason", FinishReason(sink.end())},
-             {"log_tokens", view.log_tokens},
-             {"new_tokens", new_tokens},
-             {"generated_tokens", stats.generated_tokens},
-             {"window", WindowJson(view)},
-             {"forgotten_tokens", view.forgotten()},
-             {"tokens_per_second", TokensPerSecond(stats)},
-             {"timings",
-              {{"first_token_ms", stats.read_seconds * kMilliseconds},
-               {"total_ms", (stats.read_seconds + stats.generate_seconds) * kMilliseconds}}},
-             {"seed", sampler_.seed},
-             {"resident_bytes", ResidentBytes()},
-             {"kept", !options_.file.empty() && kept_.ok()}});
+  Json turn = {{"turn", dialogue_->user_turns()}, {"new_tokens", new_tokens}};
+  turn.update(ReplyJson(sink, Memory(), sampler_.seed));
+  turn["kept"] = !options_.file.empty() && kept_.ok();
+  PrintJson(context_->out, turn);
 }
 
 std::string OngoingChat::StatusLine(const TurnStats& stats) const {

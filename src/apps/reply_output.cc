@@ -4,6 +4,7 @@
 
 #include "apps/output.h"
 #include "base/files.h"
+#include "base/process_memory.h"
 #include "text/utf8.h"
 
 namespace mooring {
@@ -74,6 +75,23 @@ Status ReplySink::written() const {
 void ReplySink::OnEnd(TurnEnd end, const TurnStats& stats) {
   end_ = end;
   stats_ = stats;
+}
+
+Json ReplyJson(const ReplySink& sink, const MemoryView& view, uint64_t seed) {
+  const TurnStats& stats = sink.stats();
+  constexpr double kMilliseconds = 1000.0;
+  return {{"text", sink.text()},
+          {"finish_reason", FinishReason(sink.end())},
+          {"generated_tokens", stats.generated_tokens},
+          {"log_tokens", view.log_tokens},
+          {"window", WindowJson(view)},
+          {"forgotten_tokens", view.forgotten()},
+          {"tokens_per_second", TokensPerSecond(stats)},
+          {"timings",
+           {{"first_token_ms", stats.read_seconds * kMilliseconds},
+            {"total_ms", (stats.read_seconds + stats.generate_seconds) * kMilliseconds}}},
+          {"seed", seed},
+          {"resident_bytes", ResidentBytes()}};
 }
 
 }  // namespace mooring

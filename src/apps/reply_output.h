@@ -10,6 +10,7 @@
 #include <string>
 #include <string_view>
 
+#include "apps/memory_view.h"
 #include "base/result.h"
 #include "engine/turn.h"
 
@@ -57,6 +58,10 @@ class ReplySink : public Sink {
   TurnStats stats_;
   int output_error_ = 0;  // errno of the first failure
 };
+
+// What every command tells of an answer in JSON: text, how it ended, tokens, window, times, seed.
+// `view` is the conversation as it is afterwards.
+Json ReplyJson(const ReplySink& sink, const MemoryView& view, uint64_t seed);
 
 }  // namespace mooring
 

@@ -9,7 +9,6 @@
 #include "apps/run.h"
 #include "apps/runtime.h"
 #include "apps/talk_commands.h"
-#include "base/process_memory.h"
 #include "talk/dialogue.h"
 
 namespace mooring {
@@ -84,23 +83,8 @@ struct TurnFacts {
 };
 
 Json ReplyJson(const Runtime& runtime, const LogprobsSink& sink, const TurnFacts& facts) {
-  const MemoryView view = ViewOf(*runtime.engine->Find(facts.id));
-  const TurnStats& stats = sink.stats();
-  constexpr double kMilliseconds = 1000.0;
-  Json reply = {{"model", runtime.model_name},
-                {"text", sink.text()},
-                {"finish_reason", FinishReason(sink.end())},
-                {"prompt_tokens", facts.prompt_tokens},
-                {"generated_tokens", stats.generated_tokens},
-                {"log_tokens", view.log_tokens},
-                {"window", WindowJson(view)},
-                {"forgotten_tokens", view.forgotten()},
-                {"tokens_per_second", TokensPerSecond(stats)},
-                {"timings",
-                 {{"first_token_ms", stats.read_seconds * kMilliseconds},
-                  {"total_ms", (stats.read_seconds + stats.generate_seconds) * kMilliseconds}}},
-                {"seed", facts.seed},
-                {"resident_bytes", ResidentBytes()}};
+  Json reply = {{"model", runtime.model_name}, {"prompt_tokens", facts.prompt_tokens}};
+  reply.update(ReplyJson(sink, ViewOf(*runtime.engine->Find(facts.id)), facts.seed));
   if (const Json logprobs = sink.Logprobs(); !logprobs.is_null()) reply["logprobs"] = logprobs;
   return reply;
 }
