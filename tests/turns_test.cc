@@ -85,6 +85,30 @@ TEST_F(EngineTest, StopStringsStraddleTokens) {
   }
 }
 
+// Over several answers: the penalty reaches behind what others said in between.
+TEST_F(EngineTest, TheSequencePenaltyKeepsAnswersApart) {
+  const auto repeated = [this](float multiplier) {
+    const auto engine = Make();
+    const auto id = engine->Open();
+    std::vector<std::vector<TokenId>> pairs;
+    for (int turn = 0; turn < 4; ++turn) {
+      TurnRequest request = Greedy(prompt_, 60);
+      request.sampler.dry_multiplier = multiplier;
+      request.sampler.dry_allowed_length = 1;
+      RecordingSink sink;
+      RunTurn(*engine, *id, std::move(request), &sink);
+      for (auto end = sink.tokens().begin() + 2; end <= sink.tokens().end(); ++end) {
+        pairs.emplace_back(end - 2, end);
+      }
+    }
+    const size_t all = pairs.size();
+    std::ranges::sort(pairs);
+    return all - static_cast<size_t>(std::ranges::unique(pairs).begin() - pairs.begin());
+  };
+  EXPECT_GT(repeated(0), 0U);
+  EXPECT_EQ(repeated(100), 0U);
+}
+
 TEST_F(EngineTest, AFullDenseWindowIsAnAnswer) {
   const auto engine = Make({.policy = "dense", .window = {.capacity = 20, .anchors = 4}});
   const auto id = engine->Open();

@@ -1,8 +1,7 @@
 #!/usr/bin/env bash
 # Runs clang-tidy (.clang-tidy) over the program's sources; any finding fails.
 #
-#   tools/lint.sh [FILE.cc...]     default: the rooms that are held to it so far, tests apart;
-#                                 load, text, talk and apps still have to be walked through once
+#   tools/lint.sh [FILE.cc...]     default: all of them, tests and peers apart
 #
 # Needs build/release/compile_commands.json (./test --build-only writes it). Headers are checked
 # through the files that include them.
@@ -15,7 +14,7 @@ if [[ ! -f $database ]]; then
 fi
 if [[ $# -eq 0 ]]; then
   # The peers are not built with the rest and follow other libraries' names.
-  mapfile -t files < <(find src/{base,tensor,memory,model,engine,kernels} eval bench -name '*.cc' ! -name '*_test.cc' ! -path 'bench/peers/*' | sort)
+  mapfile -t files < <(find src eval bench -name '*.cc' ! -name '*_test.cc' ! -path 'bench/peers/*' | sort)
   set -- "${files[@]}"
 fi
 logs=$(mktemp -d)

@@ -4,7 +4,8 @@
     tools/long_chat.py --questions mt_bench.jsonl [--turns 300] [--window 1024] --out RESULT.json
 
 The questions (JSON lines with "turns") are asked in rounds, each time with another opening, through
-`mooring chat --json` on a pipe. Of the first and the last ten replies it prints the share of distinct
+`mooring chat --json` on a pipe; the last ten are the first ten again, so that like is compared with
+like. Of the first and the last ten replies it prints the share of distinct
 word 4-grams and the loss of the reply's text under a fresh window (`mooring eval ppl`), and how much
 resident memory grew per token after the first tenth of the talk. Exit status 1 when a bar is missed.
 """
@@ -18,8 +19,9 @@ import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 OPENINGS = ["", "Let us go on. ", "Here is another one. ", "Now this: ", "Next question. "]
-DISTINCT_BAR = 0.6    # of the word 4-grams in the last ten replies
-LOSS_BAR = 1.10       # last ten replies against the first ten
+COMPARED = 10         # replies at either end
+DISTINCT_BAR = 0.6    # of the word 4-grams in the last ones
+LOSS_BAR = 1.10       # the last ones against the first ones
 BYTES_BAR = 5.0       # resident growth per token
 
 
@@ -27,7 +29,8 @@ def questions(path, count):
     texts = [turn for line in open(path, encoding="utf-8") for turn in json.loads(line)["turns"]]
     for i in range(count):
         opening = OPENINGS[i // len(texts) % len(OPENINGS)]
-        yield opening + " ".join(texts[i % len(texts)].split())
+        chosen = i - (count - COMPARED) if i >= count - COMPARED else i
+        yield opening + " ".join(texts[chosen % len(texts)].split())
 
 
 def distinct_share(replies):
@@ -88,8 +91,8 @@ def main():
     parser.add_argument("--out", required=True)
     arguments = parser.parse_args()
     turns = talk(arguments)
-    first = [turn["text"] for turn in turns[:10]]
-    last = [turn["text"] for turn in turns[-10:]]
+    first = [turn["text"] for turn in turns[:COMPARED]]
+    last = [turn["text"] for turn in turns[-COMPARED:]]
     tenth = turns[len(turns) // 10]
     tokens = turns[-1]["log_tokens"]
     report = {

@@ -28,7 +28,7 @@ MemoryView ViewOf(const Conversation& conversation);
 Json WindowJson(const MemoryView& view);
 
 struct StripStyle {
-  int cells = 40;
+  int cells = 20;  // of the terminal, brackets apart
   bool color = false;
   bool unicode = true;
 };

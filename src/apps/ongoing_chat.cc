@@ -14,8 +14,6 @@
 namespace mooring {
 namespace {
 
-constexpr int kStripCells = 20;
-
 // Whether the terminal draws more than ASCII, by the rules of setlocale.
 bool UsesUtf8(const Environment& environment) {
   for (const std::string_view name : {"LC_ALL", "LC_CTYPE", "LANG"}) {
@@ -164,7 +162,7 @@ std::string OngoingChat::StatusLine(const TurnStats& stats) const {
 StripStyle OngoingChat::Strip() const {
   const bool utf8 =
       context_->config_inputs != nullptr && UsesUtf8(context_->config_inputs->environment);
-  return {.cells = kStripCells, .color = context_->global.color, .unicode = utf8};
+  return {.color = context_->global.color, .unicode = utf8};
 }
 
 MemoryView OngoingChat::Memory() const { return ViewOf(*runtime_->engine->Find(dialogue_->id())); }

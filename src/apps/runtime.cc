@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "apps/model_text.h"
+#include "base/process_memory.h"
 #include "base/random.h"
 #include "engine/vocab_from_file.h"
 #include "load/open.h"
@@ -84,6 +85,19 @@ Result<EngineOptions> ChooseEngine(const Settings& settings, const RuntimeNeeds&
   return options;
 }
 
+// The tokenizer and, where it is needed, the chat template.
+Status LoadText(const Settings& settings, const RuntimeNeeds& needs, const ModelFile& file,
+                Runtime* runtime) {
+  MOORING_ASSIGN_OR_RETURN(const VocabSpec vocab, ReadVocab(file));
+  MOORING_ASSIGN_OR_RETURN(runtime->tokenizer, Tokenizer::Create(vocab));
+  if (!needs.chat_template) return {};
+  MOORING_ASSIGN_OR_RETURN(ChatTemplate chosen,
+                           ChooseChatTemplate(settings.model.chat_template, vocab,
+                                              *runtime->tokenizer, &runtime->warnings));
+  runtime->chat_template = std::make_unique<ChatTemplate>(std::move(chosen));
+  return {};
+}
+
 std::string Mebibytes(uint64_t bytes) {
   return fmt::format("{:.1f} MiB", static_cast<double>(bytes) / (1 << 20));
 }
@@ -99,20 +113,14 @@ Result<Runtime> LoadRuntime(const Settings& settings, const RuntimeNeeds& needs)
       Backend::Create(settings.isa == "auto" ? "" : settings.isa,
                       static_cast<int>(std::clamp<int64_t>(settings.threads.value_or(0), 0, 256))));
   MOORING_ASSIGN_OR_RETURN(std::unique_ptr<ModelFile> file, OpenModel(settings));
-  MOORING_ASSIGN_OR_RETURN(const VocabSpec vocab, ReadVocab(*file));
-  MOORING_ASSIGN_OR_RETURN(runtime.tokenizer, Tokenizer::Create(vocab));
+  MOORING_RETURN_IF_ERROR(LoadText(settings, needs, *file, &runtime));
   MOORING_ASSIGN_OR_RETURN(runtime.model,
                            Model::Load(std::move(file), precision, runtime.backend.get()));
-  if (needs.chat_template) {
-    MOORING_ASSIGN_OR_RETURN(ChatTemplate chosen,
-                             ChooseChatTemplate(settings.model.chat_template, vocab,
-                                                *runtime.tokenizer, &runtime.warnings));
-    runtime.chat_template = std::make_unique<ChatTemplate>(std::move(chosen));
-  }
   MOORING_ASSIGN_OR_RETURN(const EngineOptions options,
                            ChooseEngine(settings, needs, runtime.model->arch(), &runtime.warnings));
   MOORING_ASSIGN_OR_RETURN(runtime.engine,
                            Engine::Create(runtime.model.get(), runtime.tokenizer.get(), options));
+  ReturnFreedMemory();  // what the tables of the vocabulary were made from
   return runtime;
 }
 
@@ -143,6 +151,9 @@ Result<TurnRequest> TurnFromSettings(const Settings& settings, const Runtime& ru
       .min_p = static_cast<float>(sampling.min_p),
       .repeat_penalty = static_cast<float>(sampling.repeat_penalty),
       .presence_penalty = static_cast<float>(sampling.presence_penalty),
+      .dry_multiplier = static_cast<float>(sampling.dry_multiplier),
+      .dry_base = static_cast<float>(sampling.dry_base),
+      .dry_allowed_length = static_cast<int32_t>(sampling.dry_allowed_length),
       .seed = sampling.seed ? static_cast<uint64_t>(*sampling.seed) : DrawSeed()};
   MOORING_RETURN_IF_ERROR(CheckSamplerSettings(request.sampler));
   request.stop = sampling.stop;

@@ -46,6 +46,9 @@ struct Settings {
     double min_p = 0.05;
     double repeat_penalty = 1.0;
     double presence_penalty = 0.0;
+    double dry_multiplier = 0.8;
+    double dry_base = 1.75;
+    int64_t dry_allowed_length = 4;
     int64_t max_tokens = 2048;
     std::optional<int64_t> seed;  // none: drawn for each turn
     std::vector<std::string> stop;

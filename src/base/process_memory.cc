@@ -1,5 +1,6 @@
 #include "base/process_memory.h"
 
+#include <malloc.h>
 #include <unistd.h>
 
 #include <fstream>
@@ -23,6 +24,12 @@ uint64_t PssBytes() {
     if (word == "Pss:" && rollup >> kibibytes) return kibibytes * 1024;
   }
   return 0;
+}
+
+void ReturnFreedMemory() {
+#ifdef __GLIBC__
+  ::malloc_trim(0);
+#endif
 }
 
 }  // namespace mooring

@@ -15,6 +15,10 @@ uint64_t ResidentBytes();
 // the whole address space, so it is for measurements. 0 when not known.
 uint64_t PssBytes();
 
+// Gives freed memory that the allocator still holds back to the operating system: worth it once,
+// after much was allocated for a short time.
+void ReturnFreedMemory();
+
 }  // namespace mooring
 
 #endif  // MOORING_BASE_PROCESS_MEMORY_H_

@@ -9,6 +9,8 @@ namespace mooring {
 
 using TokenId = int32_t;
 
+inline constexpr TokenId kNoToken = -1;
+
 }  // namespace mooring
 
 #endif  // MOORING_BASE_TOKEN_H_

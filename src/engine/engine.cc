@@ -117,6 +117,7 @@ Engine::Engine(const Model* model, const Tokenizer* tokenizer, const EngineOptio
       workspace_(model->arch(), LimitsOf(options), model->backend().thread_count()),
       sampler_scratch_(model->arch().vocab_size),
       recent_(kMaxPenaltyWindow),
+      written_(kMaxPenaltyWindow),
       arena_(ArenaBytes(options)) {
   const auto conversations = static_cast<size_t>(options.conversations);
   const auto rows = static_cast<size_t>(options.step_rows);

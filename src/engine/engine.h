@@ -108,6 +108,7 @@ class Engine {
   void StartTurn(Conversation& conversation, Submitted submitted);
   bool AddPart(Conversation& conversation, const WaitingWork& work, int row_count);
   void DeliverRow(Conversation& conversation, LogIndex index, std::span<const float> logits);
+  RecentTokens RecentOf(const Conversation& conversation);
   void TakeToken(Conversation& conversation, const SampledToken& sampled);
   void RewindStopString(Conversation& conversation);
   void EndTurn(Conversation& conversation, TurnEnd end);
@@ -120,7 +121,8 @@ class Engine {
   RotaryTable rotary_;
   Workspace workspace_;
   SamplerScratch sampler_scratch_;
-  std::vector<TokenId> recent_;  // [kMaxPenaltyWindow] the last tokens of the log being sampled
+  std::vector<TokenId> recent_;   // [kMaxPenaltyWindow] the last tokens of the log being sampled
+  std::vector<TokenId> written_;  // [kMaxPenaltyWindow] of them, what RecentTokens calls written
   Arena arena_;
 
   std::vector<std::unique_ptr<Conversation>> conversations_;

@@ -2,9 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <vector>
+
+#include "base/random.h"
 
 namespace mooring {
 namespace {
@@ -14,7 +17,7 @@ SamplerSettings Plain() {
 }
 
 std::vector<int> Counts(const std::vector<float>& logits, SamplerSettings settings, int draws,
-                        std::span<const TokenId> recent = {}) {
+                        const RecentTokens& recent = {}) {
   SamplerScratch scratch(static_cast<int64_t>(logits.size()));
   std::vector<int> counts(logits.size());
   for (int i = 0; i < draws; ++i) {
@@ -79,15 +82,120 @@ TEST(Sampler, PenaltiesLookAtRecentTokensOnly) {
   settings.temperature = 0;
   settings.repeat_penalty = 1.2F;
   const std::vector<TokenId> recent = {0};
-  EXPECT_EQ(Counts(logits, settings, 1, recent)[1], 1);
+  EXPECT_EQ(Counts(logits, settings, 1, {.all = recent})[1], 1);
   settings.penalty_window = 1;
   const std::vector<TokenId> long_ago = {0, 2};
-  EXPECT_EQ(Counts(logits, settings, 1, long_ago)[0], 1);
+  EXPECT_EQ(Counts(logits, settings, 1, {.all = long_ago})[0], 1);
   settings.repeat_penalty = 1;
   settings.penalty_window = 256;
   settings.presence_penalty = 0.5F;
   const std::vector<TokenId> twice = {0, 0};  // counted once
-  EXPECT_EQ(Counts(logits, settings, 1, twice)[1], 1);
+  EXPECT_EQ(Counts(logits, settings, 1, {.all = twice})[1], 1);
+}
+
+SamplerSettings WithoutRepeats() {
+  SamplerSettings settings = Plain();
+  settings.temperature = 0;
+  settings.dry_multiplier = 1;
+  settings.dry_base = 2;
+  settings.dry_allowed_length = 2;
+  return settings;
+}
+
+// What `settings` take from the logit of each of `vocab` tokens after `written`.
+std::vector<double> Taken(const std::vector<TokenId>& written, const SamplerSettings& settings,
+                          size_t vocab) {
+  std::vector<double> taken(vocab);
+  SamplerScratch scratch(static_cast<int64_t>(vocab) + 1);
+  for (size_t i = 0; i < vocab; ++i) {
+    // Beside a rival of the same logit that no sequence names, the token loses once it is
+    // penalised, and the rival's probability tells by how much. The others are out of reach.
+    std::vector<float> logits(vocab + 1, -1000.0F);
+    logits[i] = logits[vocab] = 0;
+    const SampledToken best = SampleToken(logits, settings, {.written = written}, {0}, &scratch);
+    if (best.token == static_cast<TokenId>(i)) continue;
+    taken[i] = -std::log(std::expm1(-static_cast<double>(best.log_probability)));
+  }
+  return taken;
+}
+
+TEST(Sampler, TheSequencePenaltyGrowsWithWhatIsRepeated) {
+  const SamplerSettings settings = WithoutRepeats();
+  const auto expect = [&](const std::vector<TokenId>& written, const std::vector<double>& taken) {
+    const std::vector<double> found = Taken(written, settings, taken.size());
+    for (size_t i = 0; i < taken.size(); ++i) EXPECT_NEAR(found[i], taken[i], 1e-4) << i;
+  };
+  expect({}, {0, 0, 0, 0});
+  expect({1}, {0, 0, 0, 0});
+  expect({1, 2, 3, 1}, {0, 0, 0, 0});           // one token in a row may come again
+  expect({1, 2, 3, 1, 2}, {0, 0, 0, 1});        // two may not
+  expect({0, 1, 2, 3, 0, 1, 2}, {0, 0, 0, 2});  // three still less
+  // Of two places the longer match counts, and each token has its own.
+  expect({0, 1, 2, 3, 1, 2, 3, 1, 2, 0, 0, 1, 2}, {1, 0, 0, 2});
+  expect({0, 0, 0, 0}, {2, 0, 0, 0});  // a match may overlap what it matches
+}
+
+TEST(Sampler, TheSequencePenaltyHearsOnlyTheModel) {
+  const SamplerSettings settings = WithoutRepeats();
+  const TokenId other = kNoToken;
+  for (const std::vector<TokenId>& written : std::vector<std::vector<TokenId>>{
+           {1, 2, other, 1, 2},     // another token followed
+           {1, other, 3, 1, 2},     // another spoke within the sequence
+           {1, 2, 3, 1, other, 2},  // or within what would repeat it
+           {1, 2, 3, 1, 2, other},  // nothing of this answer is written yet
+           {other, other, other, other}}) {
+    for (const double taken : Taken(written, settings, 4)) EXPECT_EQ(taken, 0);
+  }
+}
+
+// The same rule, place by place.
+std::vector<double> TakenPlainly(const std::vector<TokenId>& written,
+                                 const SamplerSettings& settings, size_t vocab) {
+  std::vector<double> taken(vocab);
+  for (size_t place = 0; place < written.size(); ++place) {
+    if (written[place] == kNoToken) continue;
+    size_t length = 0;
+    while (length < place && written[place - 1 - length] != kNoToken &&
+           written[place - 1 - length] == written[written.size() - 1 - length]) {
+      ++length;
+    }
+    if (length < static_cast<size_t>(settings.dry_allowed_length)) continue;
+    const double penalty = settings.dry_multiplier *
+                           std::pow(static_cast<double>(settings.dry_base),
+                                    static_cast<double>(length) - settings.dry_allowed_length);
+    double& most = taken[static_cast<size_t>(written[place])];
+    most = std::max(most, penalty);
+  }
+  return taken;
+}
+
+TEST(Sampler, TheSequencePenaltyEqualsItsPlainTwin) {
+  SamplerSettings settings = WithoutRepeats();
+  settings.dry_multiplier = 0.7F;
+  settings.dry_base = 1.1F;
+  uint64_t counter = 0;
+  const auto below = [&counter](uint64_t limit) {
+    return static_cast<TokenId>(RandomBits(11, 0, counter++) % limit);
+  };
+  for (int round = 0; round < 200; ++round) {
+    settings.dry_allowed_length = 1 + below(3);
+    std::vector<TokenId> written(static_cast<size_t>(below(60)));
+    for (TokenId& token : written) token = below(20) == 0 ? kNoToken : below(3);
+    const std::vector<double> found = Taken(written, settings, 4);
+    const std::vector<double> plain = TakenPlainly(written, settings, 4);
+    for (size_t i = 0; i < 4; ++i) EXPECT_NEAR(found[i], plain[i], 1e-3) << round;
+  }
+}
+
+TEST(Sampler, ALongRepeatRulesATokenOut) {
+  SamplerSettings settings = WithoutRepeats();
+  settings.dry_base = 100;
+  const std::vector<TokenId> written(kMaxPenaltyWindow, 1);
+  const std::vector<float> logits = {-80, 80};
+  SamplerScratch scratch(2);
+  const SampledToken token = SampleToken(logits, settings, {.written = written}, {0}, &scratch);
+  EXPECT_EQ(token.token, 0);
+  EXPECT_TRUE(std::isfinite(token.log_probability));
 }
 
 TEST(Sampler, ReportsTheLogProbability) {
@@ -108,10 +216,14 @@ TEST(Sampler, RefusesBadSettings) {
     EXPECT_FALSE(CheckSamplerSettings({.top_p = bad}).ok());
     EXPECT_FALSE(CheckSamplerSettings({.min_p = bad}).ok());
     EXPECT_FALSE(CheckSamplerSettings({.repeat_penalty = bad}).ok());
+    EXPECT_FALSE(CheckSamplerSettings({.dry_multiplier = bad}).ok());
+    EXPECT_FALSE(CheckSamplerSettings({.dry_base = bad}).ok());
   }
   EXPECT_FALSE(CheckSamplerSettings({.top_k = -1}).ok());
   EXPECT_FALSE(CheckSamplerSettings({.presence_penalty = nan}).ok());
   EXPECT_FALSE(CheckSamplerSettings({.penalty_window = -1}).ok());
+  EXPECT_FALSE(CheckSamplerSettings({.dry_allowed_length = 0}).ok());
+  EXPECT_FALSE(CheckSamplerSettings({.dry_allowed_length = kMaxPenaltyWindow + 1}).ok());
 }
 
 TEST(Sampler, FindsWhatIsNotFinite) {

@@ -168,11 +168,24 @@ void Engine::DeliverRow(Conversation& conversation, LogIndex index, std::span<co
   }
   turn.sink->OnLogits(index, logits);
   if (turn.request.max_tokens == 0 || index + 1 != conversation.log_.end()) return;
-  const size_t recent_count = conversation.log_.CopyLast(
-      std::span(recent_).first(static_cast<size_t>(turn.request.sampler.penalty_window)));
-  TakeToken(conversation,
-            SampleToken(logits, turn.request.sampler, std::span(recent_).first(recent_count),
-                        index + 1, &sampler_scratch_));
+  TakeToken(conversation, SampleToken(logits, turn.request.sampler, RecentOf(conversation),
+                                      index + 1, &sampler_scratch_));
+}
+
+RecentTokens Engine::RecentOf(const Conversation& conversation) {
+  const TurnRequest& request = conversation.turn_->request;
+  const std::span all(recent_);
+  const std::span written(written_);
+  RecentTokens recent;
+  recent.all = all.first(
+      conversation.log_.CopyLast(all.first(static_cast<size_t>(request.sampler.penalty_window))));
+  if (request.sampler.dry_multiplier != 0) {
+    const auto own = written.first(conversation.log_.CopyLastGenerated(written));
+    // Every answer may end, after whatever words.
+    for (const TokenId end : request.end_tokens) std::ranges::replace(own, end, kNoToken);
+    recent.written = own;
+  }
+  return recent;
 }
 
 void Engine::TakeToken(Conversation& conversation, const SampledToken& sampled) {

@@ -13,6 +13,15 @@ size_t TokenLog::CopyLast(std::span<TokenId> out) const {
   return count;
 }
 
+size_t TokenLog::CopyLastGenerated(std::span<TokenId> out) const {
+  const size_t count = CopyLast(out);
+  const auto first = end() - static_cast<int64_t>(count);
+  for (size_t i = 0; i < count; ++i) {
+    if (!generated(first + static_cast<int64_t>(i))) out[i] = kNoToken;
+  }
+  return count;
+}
+
 void TokenLog::Append(TokenId token, bool generated) {
   DCHECK(token >= 0);
   entries_.push_back(static_cast<uint32_t>(token) | (generated ? kGeneratedBit : 0));

@@ -28,6 +28,8 @@ class TokenLog {
   }
   // Copies the last tokens, newest last, into `out`; returns how many there were for it.
   size_t CopyLast(std::span<TokenId> out) const;
+  // The same, with kNoToken in the place of each token that was not generated.
+  size_t CopyLastGenerated(std::span<TokenId> out) const;
 
   // REQUIRES: token >= 0.
   void Append(TokenId token, bool generated);

@@ -482,6 +482,12 @@ Result<GgufDirectory> ParseGguf(std::span<const std::byte> bytes, const std::str
 Result<std::unique_ptr<ModelFile>> ReadGguf(MappedFile file) {
   MOORING_ASSIGN_OR_RETURN(GgufDirectory directory, ParseGguf(file.bytes(), file.path().string()));
   std::string container = fmt::format("GGUF v{}", directory.version);
+  // The dictionary has been copied out of what stands before the first tensor.
+  uint64_t tensors_begin = file.bytes().size();
+  for (const NamedTensor& tensor : directory.tensors) {
+    tensors_begin = std::min(tensors_begin, tensor.file_offset);
+  }
+  file.AdviseDontNeed(file.bytes().first(tensors_begin));
   return std::make_unique<ModelFile>(std::move(file), std::move(container),
                                      std::move(directory.values), std::move(directory.tensors));
 }

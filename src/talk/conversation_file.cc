@@ -93,6 +93,9 @@ std::string WriteSampler(const SamplerSettings& sampler) {
   writer.Number(sampler.presence_penalty);
   writer.Number(sampler.penalty_window);
   writer.Number(sampler.seed);
+  writer.Number(sampler.dry_multiplier);
+  writer.Number(sampler.dry_base);
+  writer.Number(sampler.dry_allowed_length);
   return out;
 }
 
@@ -106,6 +109,11 @@ bool ReadSampler(std::string_view body, SamplerSettings* sampler) {
   sampler->presence_penalty = reader.Number<float>();
   sampler->penalty_window = reader.Number<int32_t>();
   sampler->seed = reader.Number<uint64_t>();
+  if (reader.ok() && reader.left() > 0) {  // not in files of before there was this penalty
+    sampler->dry_multiplier = reader.Number<float>();
+    sampler->dry_base = reader.Number<float>();
+    sampler->dry_allowed_length = reader.Number<int32_t>();
+  }
   return reader.complete() && CheckSamplerSettings(*sampler).ok();
 }
 

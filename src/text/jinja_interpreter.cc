@@ -1,9 +1,9 @@
 #include "text/jinja_interpreter.h"
 
 #include <fmt/format.h>
-#include <time.h>
 
 #include <algorithm>
+#include <ctime>
 
 #include "text/jinja_lexer.h"
 
