@@ -148,7 +148,7 @@ void RegisterTable(const Kernels& kernels) {
       }
     }
   }
-  for (const DType dtype : {DType::kF16, DType::kF32}) {
+  for (const DType dtype : kKeyValueTypes) {
     for (const int64_t tokens : {64, 1024, 4096}) {
       for (const int rows : {1, 16}) {
         const std::string name = fmt::format("{}/Attend/{}/depth:{}/rows:{}", kernels.name,

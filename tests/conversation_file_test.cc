@@ -76,7 +76,7 @@ class ConversationFileTest : public testing::Test {
   std::unique_ptr<Engine> engine_;
   std::optional<ChatTemplate> template_;
   ConversationIdentity identity_;
-  SamplerSettings sampler_ = {.temperature = 0.5F, .seed = 42};
+  SamplerSettings sampler_ = {.temperature = 0.5F, .dry_multiplier = 0.8F, .seed = 42};
   std::filesystem::path folder_, path_;
 };
 
@@ -96,6 +96,39 @@ TEST_F(ConversationFileTest, GoesOnExactlyLikeTheTwinThatNeverStopped) {
   for (int i = 0; i < 3; ++i) {
     EXPECT_EQ(Say(restored->dialogue, "And then?", 64), Say(twin, "And then?", 64)) << i;
   }
+}
+
+// Files from before there was a sequence penalty end their sampler after the seed.
+TEST_F(ConversationFileTest, TakesUpAFileWithoutASequencePenalty) {
+  ASSERT_TRUE(Save(Start(engine_.get())).ok());
+  const std::string now = FileBytes();
+  constexpr std::array<std::string_view, 6> kTags = {"IDEN", "SETT", "SAMP",
+                                                     "TURN", "TLOG", "WIND"};
+  const auto bodies = OpenContainer(now, "now", kTags);
+  ASSERT_TRUE(bodies.ok()) << bodies.error().Message();
+  std::vector<ContainerSection> sections;
+  for (size_t i = 0; i < kTags.size(); ++i) sections.push_back({kTags[i], (*bodies)[i]});
+  sections[2].body.remove_suffix(12);
+  Write(BuildContainer(sections));
+  auto restored = LoadInto(engine_.get());
+  ASSERT_TRUE(restored.ok()) << restored.error().Message();
+  SamplerSettings expected = sampler_;
+  expected.dry_multiplier = 0;
+  EXPECT_EQ(restored->sampler, expected);
+  sections[2].body.remove_suffix(1);
+  Write(BuildContainer(sections));
+  EXPECT_FALSE(LoadInto(engine_.get()).ok());
+}
+
+TEST_F(ConversationFileTest, AnotherKeyValueTypeIsNamedAsTheFlagNamesIt) {
+  ASSERT_TRUE(Save(Start(engine_.get())).ok());
+  const auto other = test::MakeEngine(
+      loaded_, {.window = {.capacity = kWindow, .anchors = 4}, .key_value = DType::kQ8_0});
+  const auto restored = LoadInto(other.get());
+  ASSERT_FALSE(restored.ok());
+  EXPECT_EQ(restored.error().expected, "int8");
+  EXPECT_EQ(restored.error().found, "fp16");
+  EXPECT_THAT(restored.error().remedy, HasSubstr("--kv fp16"));
 }
 
 TEST_F(ConversationFileTest, KeepsAnEmptyConversation) {

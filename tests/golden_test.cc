@@ -51,7 +51,7 @@ std::vector<Setting> FloatSettings() {
 // The same, and the best one as users run it.
 std::vector<Setting> AllSettings() {
   std::vector<Setting> settings = FloatSettings();
-  settings.push_back({std::string(RunnableKernels()[0]->name), Precision::kAuto, DType::kF16});
+  settings.push_back({std::string(RunnableKernels()[0]->name), Precision::kAuto, DType::kQ8_0});
   return settings;
 }
 

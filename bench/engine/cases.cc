@@ -130,14 +130,15 @@ class Bench {
   void AddRates(double milliseconds, double steps, double rows_per_step, double attended,
                 double logit_rows_per_step, BenchResult* result) const {
     const Arch& arch = model_.arch();
-    const double page_bytes = 2.0 * arch.head_dim * arch.kv_heads * arch.layer_count() *
-                              InfoOf(options_.key_value).block_bytes;
+    const PageLayout layout = {options_.key_value, arch.head_dim};
+    const double token_bytes =
+        static_cast<double>(layout.page_bytes()) / kPageSlots * arch.kv_heads * arch.layer_count();
     const double attention_macs =
         2.0 * static_cast<double>(arch.query_dim()) * arch.layer_count() * attended;
     const double macs = steps * (rows_per_step * (cost_.layer_macs + attention_macs) +
                                  logit_rows_per_step * cost_.head_macs);
     const double bytes =
-        steps * (cost_.weight_bytes + static_cast<double>(ids_.size()) * page_bytes * attended);
+        steps * (cost_.weight_bytes + static_cast<double>(ids_.size()) * token_bytes * attended);
     result->gmac_per_second = macs / milliseconds / 1e6;
     result->gb_per_second = bytes / milliseconds / 1e6;
   }

@@ -115,7 +115,7 @@ Status RunBenchCommand(CommandContext& context) {
                           {"model", runtime.model_name},
                           {"threads", runtime.backend->thread_count()},
                           {"precision", std::string(NameOf(runtime.model->precision()))},
-                          {"key_value", std::string(InfoOf(options.key_value).name)},
+                          {"key_value", std::string(KeyValueName(options.key_value))},
                           {"cases", std::move(cases)}});
   return {};
 }

@@ -1,11 +1,14 @@
 #include "apps/config.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <fstream>
 #include <string>
 
+#include "apps/runtime.h"
 #include "apps/yaml_file.h"
 #include "base/files.h"
 
@@ -56,7 +59,10 @@ std::pair<std::string, std::string> TwoValues(const Option& option) {
   if (option.text_rule == TextRule::kSha256OrEmpty) {
     return {std::string(64, 'a'), std::string(64, 'b')};
   }
-  if (std::holds_alternative<double& (*)(Settings&)>(option.field)) return {"0.25", "0.5"};
+  if (std::holds_alternative<double& (*)(Settings&)>(option.field)) {
+    const double low = std::max(option.reals.low, 0.0);
+    return {fmt::format("{}", low + 0.25), fmt::format("{}", low + 0.5)};
+  }
   if (std::holds_alternative<std::string& (*)(Settings&)>(option.field)) return {"one", "two"};
   return {"16", "17"};
 }
@@ -133,6 +139,23 @@ TEST_F(ConfigTest, PublishedProfilesLoadUnchanged) {
   EXPECT_EQ(a100->settings.use_cuda_graph, "true");
   EXPECT_EQ(a100->settings.window_size, 32768);
   EXPECT_THAT(a100->warnings[0], HasSubstr("use_cuda_graph"));
+}
+
+TEST(RuntimeTest, KeysAndValuesGoWithThePrecision) {
+  const auto chosen = [](std::string precision, std::string key_value) {
+    Settings settings;
+    settings.precision = std::move(precision);
+    settings.memory.key_value = std::move(key_value);
+    const Result<DType> dtype = ChooseKeyValue(settings);
+    return dtype.ok() ? std::string(KeyValueName(*dtype)) : "an error";
+  };
+  EXPECT_EQ(chosen("auto", "auto"), "int8");
+  EXPECT_EQ(chosen("int8", "auto"), "int8");
+  EXPECT_EQ(chosen("fp16", "auto"), "fp16");
+  EXPECT_EQ(chosen("bf16", "auto"), "fp16");
+  EXPECT_EQ(chosen("fp32", "auto"), "f32");
+  for (const char* asked : {"int8", "fp16", "f32"}) EXPECT_EQ(chosen("auto", asked), asked);
+  EXPECT_EQ(chosen("auto", "int4"), "an error");
 }
 
 TEST_F(ConfigTest, WindowFromFlagIsKnown) {

@@ -14,11 +14,13 @@
 #include "apps/model_facts.h"
 #include "apps/model_text.h"
 #include "apps/output.h"
+#include "apps/runtime.h"
 #include "apps/state_folder.h"
 #include "base/files.h"
 #include "load/model_store.h"
 #include "load/sha256.h"
 #include "tensor/dtype.h"
+#include "tensor/kv_view.h"
 
 namespace mooring {
 namespace {
@@ -35,10 +37,12 @@ uint64_t NeededBytes(const ModelFile& file, const Arch& arch, const Settings& se
   const int64_t asked = settings.window_size.value_or(std::min(kDefaultWindow, trained));
   const auto window =
       static_cast<uint64_t>(settings.force_window ? asked : std::min(asked, trained));
-  const uint64_t element_bytes = settings.memory.key_value == "f32" ? 4 : 2;
+  // A wrong name is a finding of its own.
+  const Result<DType> key_value = ChooseKeyValue(settings);
+  const PageLayout layout = {key_value.ok() ? *key_value : DType::kF16, arch.head_dim};
   return file.file_bytes() + kOtherBytes +
-         window * static_cast<uint64_t>(arch.layer_count()) * static_cast<uint64_t>(arch.kv_dim()) *
-             2 * element_bytes;
+         window / kPageSlots * static_cast<uint64_t>(arch.layer_count()) *
+             static_cast<uint64_t>(arch.kv_heads) * layout.page_bytes();
 }
 
 // The hash that the model in use should have, or nothing.

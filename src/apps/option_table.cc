@@ -13,8 +13,7 @@ constexpr std::string_view kGraphs[] = {"auto", "true", "false"};
 constexpr std::string_view kProfileNames[] = {"auto", "laptop", "t4-v100", "a100-h100"};
 constexpr std::string_view kPolicies[] = {"sinks", "dense"};
 constexpr std::string_view kLaterPolicies[] = {"keys", "recall"};
-constexpr std::string_view kKeyValues[] = {"auto", "fp16", "f32"};
-constexpr std::string_view kLaterKeyValues[] = {"int8"};
+constexpr std::string_view kKeyValues[] = {"auto", "int8", "fp16", "f32"};
 constexpr std::string_view kLevels[] = {"trace", "debug", "info", "warn", "error", "off"};
 
 // Windows are counted in 32 bits everywhere; a million tokens is far beyond any trained length.
@@ -104,13 +103,13 @@ constexpr std::array kOptions = {
            .integers = {0, 65536},
            .field = +[](S& s) -> std::optional<int64_t>& { return s.memory.anchors; },
            .help = "first tokens that always stay; auto: 4"},
-    Option{.key = "memory.key_value",
-           .flag = "kv",
-           .value_name = "TYPE",
-           .choices = kKeyValues,
-           .later_choices = kLaterKeyValues,
-           .field = +[](S& s) -> std::string& { return s.memory.key_value; },
-           .help = "type of the stored keys and values"},
+    Option{
+        .key = "memory.key_value",
+        .flag = "kv",
+        .value_name = "TYPE",
+        .choices = kKeyValues,
+        .field = +[](S& s) -> std::string& { return s.memory.key_value; },
+        .help = "type of the stored keys and values; auto: int8, or that of fp32, fp16 and bf16"},
     Option{.key = "sampling.temperature",
            .flag = "temperature",
            .group = kSampling,

@@ -1,8 +1,10 @@
 #include "apps/options.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <set>
 #include <string>
 #include <vector>
@@ -58,7 +60,7 @@ std::vector<std::string> BadTexts(const Option& option) {
 
 // A text that it takes and that is not its default.
 std::string GoodText(const Option& option) {
-  if (IsReal(option)) return "0.25";
+  if (IsReal(option)) return fmt::format("{}", std::max(option.reals.low, 0.0) + 0.25);
   if (IsInteger(option)) return std::to_string(option.integers.low + 9);
   if (IsSwitch(option)) return "true";
   if (!option.choices.empty()) return std::string(option.choices.back());

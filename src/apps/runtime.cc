@@ -37,16 +37,6 @@ Result<std::unique_ptr<ModelFile>> OpenModel(const Settings& settings) {
   return OpenModelFile(path);
 }
 
-Result<DType> ParseKeyValue(const std::string& name) {
-  if (name == "auto" || name == "fp16") return DType::kF16;
-  if (name == "f32") return DType::kF32;
-  return Error{.kind = ErrorKind::kUsage,
-               .what = "unknown key/value type",
-               .where = "kv",
-               .expected = "auto, fp16 or f32",
-               .found = name};
-}
-
 // A flag above the trained length goes on to the engine, which refuses it; a file or profile asks
 // for what some machine somewhere could give, and is clipped.
 int64_t ChooseWindow(const Settings& settings, int64_t trained,
@@ -64,7 +54,7 @@ Result<EngineOptions> ChooseEngine(const Settings& settings, const RuntimeNeeds&
                                    const Arch& arch, std::vector<std::string>* warnings) {
   EngineOptions options;
   options.policy = settings.memory.policy;
-  MOORING_ASSIGN_OR_RETURN(options.key_value, ParseKeyValue(settings.memory.key_value));
+  MOORING_ASSIGN_OR_RETURN(options.key_value, ChooseKeyValue(settings));
   const int64_t window = ChooseWindow(settings, arch.trained_window, warnings);
   const int64_t anchors = settings.memory.anchors.value_or(kDefaultAnchors);
   constexpr int64_t kMost = std::numeric_limits<int32_t>::max() / 2;
@@ -104,6 +94,31 @@ std::string Mebibytes(uint64_t bytes) {
 
 }  // namespace
 
+Result<DType> ChooseKeyValue(const Settings& settings) {
+  const std::string& name = settings.memory.key_value;
+  if (name == "auto") {
+    MOORING_ASSIGN_OR_RETURN(const Precision precision, ParsePrecision(settings.precision));
+    switch (precision) {
+      case Precision::kF32:
+        return DType::kF32;
+      case Precision::kF16:
+      case Precision::kBF16:
+        return DType::kF16;
+      case Precision::kInt8:
+      case Precision::kAuto:
+        return DType::kQ8_0;
+    }
+  }
+  for (const DType dtype : kKeyValueTypes) {
+    if (name == KeyValueName(dtype)) return dtype;
+  }
+  return Error{.kind = ErrorKind::kUsage,
+               .what = "unknown key/value type",
+               .where = "kv",
+               .expected = "auto, int8, fp16 or f32",
+               .found = name};
+}
+
 Result<Runtime> LoadRuntime(const Settings& settings, const RuntimeNeeds& needs) {
   Runtime runtime;
   runtime.model_name = settings.model.path;
@@ -135,7 +150,7 @@ std::string Runtime::Description() const {
       "memory    weights {} (mapped), pages {}, buffers {}; fixed from here on\n",
       model_name, arch.family, arch.layer_count(), arch.trained_window, backend->kernels().name,
       backend->thread_count(), backend->thread_count() == 1 ? "" : "s", NameOf(model->precision()),
-      InfoOf(options.key_value).name, options.window.capacity, options.window.anchors,
+      KeyValueName(options.key_value), options.window.capacity, options.window.anchors,
       options.policy, Mebibytes(memory.weights), Mebibytes(memory.pages),
       Mebibytes(memory.workspace + memory.tables));
 }

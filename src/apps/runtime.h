@@ -39,6 +39,9 @@ struct Runtime {
   std::string Description() const;
 };
 
+// The type of keys and values; auto is what goes with the precision of the matmuls.
+Result<DType> ChooseKeyValue(const Settings& settings);
+
 // Errors as they come from below, each with what to do.
 Result<Runtime> LoadRuntime(const Settings& settings, const RuntimeNeeds& needs);
 

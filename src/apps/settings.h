@@ -36,7 +36,7 @@ struct Settings {
   struct Memory {
     std::string policy = "sinks";
     std::optional<int64_t> anchors;  // auto: 4
-    std::string key_value = "auto";  // auto | fp16 | f32
+    std::string key_value = "auto";  // auto | int8 | fp16 | f32
   } memory;
 
   struct Sampling {

@@ -29,7 +29,7 @@ namespace mooring {
 struct EngineOptions {
   std::string policy = "sinks";
   WindowShape window = {.capacity = 2048, .anchors = 4};
-  DType key_value = DType::kF16;  // kF16 or kF32
+  DType key_value = DType::kF16;  // one of kKeyValueTypes
   bool force_window = false;      // allow windows beyond what the model was trained on
   int conversations = 1;          // held at the same time, each with a whole window
   int step_rows = 128;            // tokens per step

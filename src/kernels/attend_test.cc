@@ -99,13 +99,18 @@ struct Scene {
     }
   }
   void PoisonSlot(std::byte* page, int slot) const {
-    const size_t bytes = layout.element_bytes();
+    const size_t bytes = layout.item_bytes();
     const auto dim = static_cast<size_t>(shape.head_dim);
     for (size_t d = 0; d < dim; ++d) {
       std::memset(page + (d * kPageSlots + static_cast<size_t>(slot)) * bytes, 0xFF, bytes);
     }
     std::memset(page + layout.key_bytes() + static_cast<size_t>(slot) * dim * bytes, 0xFF,
                 dim * bytes);
+    for (std::byte* items : {page, page + layout.key_bytes()}) {
+      for (int b = 0; b < layout.scale_blocks(); ++b) {
+        std::memset(items + layout.scales_offset() + 2 * (b * kPageSlots + slot), 0xFF, 2);
+      }
+    }
   }
 };
 
@@ -164,7 +169,7 @@ void ExpectSameBits(const std::vector<float>& a, const std::vector<float>& b) {
 
 std::vector<Shape> Shapes() {
   std::vector<Shape> shapes;
-  for (const DType dtype : {DType::kF32, DType::kF16}) {
+  for (const DType dtype : kKeyValueTypes) {
     for (const int group : {1, 2, 3, 4, 5, 8, 9}) shapes.push_back({dtype, 64, 64, group});
     // Heads and rotations that fill no vector, and none at all.
     for (const auto& [head_dim, rotary_dim] : std::vector<std::array<int, 2>>{{2, 2},
@@ -274,7 +279,7 @@ TEST_P(AttendTest, UnseenSlotsMayHoldAnything) {
 }
 
 TEST_P(AttendTest, PagesThatARowDoesNotSeeChangeNoBit) {
-  for (const DType dtype : {DType::kF32, DType::kF16}) {
+  for (const DType dtype : kKeyValueTypes) {
     Scene scene = EveryKindOfPage(random(), {dtype, 64, 64, 3}, 1);
     const std::vector<float> with = scene.Attend(kernels());
     std::erase_if(scene.pages,
@@ -297,6 +302,27 @@ TEST_P(AttendTest, NothingSeenIsTheFreshState) {
   }
 }
 
+// Item d of slot `slot` among the keys (or the values) of a page.
+float ItemAt(const PageLayout& layout, const std::byte* page, bool of_keys, int d, int slot) {
+  const std::byte* items = of_keys ? page : page + layout.key_bytes();
+  const int index = of_keys ? d * kPageSlots + slot : slot * layout.head_dim + d;
+  const std::byte* item = items + static_cast<size_t>(index) * layout.item_bytes();
+  const auto half_at = [](const std::byte* from) {
+    uint16_t half;
+    std::memcpy(&half, from, sizeof(half));
+    return FloatFromHalf(half);
+  };
+  if (layout.dtype == DType::kF16) return half_at(item);
+  if (layout.dtype == DType::kQ8_0) {
+    const int scale = d / kBlockItems * kPageSlots + slot;
+    return static_cast<float>(static_cast<int8_t>(*item)) *
+           half_at(items + layout.scales_offset() + 2 * static_cast<size_t>(scale));
+  }
+  float value;
+  std::memcpy(&value, item, sizeof(value));
+  return value;
+}
+
 TEST_P(AttendTest, AppendMatchesTheReferenceAndTouchesOneSlot) {
   for (const Shape& shape : Shapes()) {
     Scene scene(random(), shape, 1, 0);
@@ -308,20 +334,40 @@ TEST_P(AttendTest, AppendMatchesTheReferenceAndTouchesOneSlot) {
     ref::Append(scene.layout, &scene.rotary, slot, key.data(), value.data(), expected.data());
     kernels().Append(scene.layout, &scene.rotary, slot, key.data(), value.data(),
                      scene.pages[0].data);
-    const std::byte* page = scene.pages[0].data;
-    const size_t items = scene.layout.page_bytes() / scene.layout.element_bytes();
-    // A rotation rounds a few times; the half it becomes may then be the neighbouring one.
-    const double relative = shape.dtype == DType::kF16 ? 0x1.0p-10 : 0.0;
-    for (size_t i = 0; i < items; ++i) {
-      float a;
-      float b;
-      const DequantizeFunction read =
-          kernels().formats[static_cast<size_t>(shape.dtype)].dequantize;
-      read(page + i * scene.layout.element_bytes(), 1, &a);
-      read(expected.data() + i * scene.layout.element_bytes(), 1, &b);
-      const bool turned = i < items / 2 && i % kPageSlots == static_cast<size_t>(slot);
-      const double tolerance = turned ? relative * std::abs(b) + 4 * kFloatRounding : 0.0;
-      ASSERT_NEAR(a, b, tolerance) << i << " head_dim " << shape.head_dim;
+    // A rotation rounds a few times; the half or byte it becomes may then be the neighbouring one.
+    const double relative = shape.dtype == DType::kF32 ? 0.0 : 0x1.0p-10;
+    const double step = shape.dtype == DType::kQ8_0 ? 1.5 / 127 : 0.0;
+    for (const bool of_keys : {true, false}) {
+      for (int d = 0; d < shape.head_dim; ++d) {
+        for (int s = 0; s < kPageSlots; ++s) {
+          const float a = ItemAt(scene.layout, scene.pages[0].data, of_keys, d, s);
+          const float b = ItemAt(scene.layout, expected.data(), of_keys, d, s);
+          const bool turned = of_keys && s == slot;
+          const double tolerance =
+              turned ? relative * std::abs(b) + step + 4 * kFloatRounding : 0.0;
+          ASSERT_NEAR(a, b, tolerance) << d << " of " << s << " head_dim " << shape.head_dim;
+        }
+      }
+    }
+  }
+}
+
+// The largest item of a block is a whole byte, so each is off by half a step at most, and by what
+// the scale loses as a half.
+TEST_P(AttendTest, BytesKeepValuesToHalfAStep) {
+  const Shape shape = {DType::kQ8_0, 80, 80, 1};
+  Scene scene(random(), shape, 1, 0);
+  const Buffer<float> key = RandomFloats(random(), shape.head_dim);
+  Buffer<float> value = RandomFloats(random(), shape.head_dim);
+  for (int d = 32; d < 64; ++d) value.data()[d] = 0;  // a block of nothing
+  kernels().Append(scene.layout, &scene.rotary, 9, key.data(), value.data(), scene.pages[0].data);
+  for (int begin = 0; begin < shape.head_dim; begin += kBlockItems) {
+    const int end = std::min(begin + kBlockItems, shape.head_dim);
+    float most = 0;
+    for (int d = begin; d < end; ++d) most = std::max(most, std::abs(value.data()[d]));
+    for (int d = begin; d < end; ++d) {
+      const float kept = ItemAt(scene.layout, scene.pages[0].data, false, d, 9);
+      ASSERT_NEAR(kept, value.data()[d], most * (0.5 / 127 + 0x1.0p-11)) << d;
     }
   }
 }

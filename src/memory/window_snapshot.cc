@@ -37,13 +37,22 @@ Error Mismatch(std::string_view what, int64_t expected, int64_t found) {
 }
 
 void ClearSlots(const PageLayout& layout, int first_slot, std::byte* page) {
-  const size_t item = layout.element_bytes();
+  const size_t item = layout.item_bytes();
   const auto open = static_cast<size_t>(kPageSlots - first_slot);
-  for (int d = 0; d < layout.head_dim; ++d) {
-    std::memset(page + static_cast<size_t>(d * kPageSlots + first_slot) * item, 0, open * item);
-  }
+  // One line per item, and one per block of scales, of all slots.
+  const auto clear_lines = [&](std::byte* lines, int count, size_t bytes) {
+    for (int i = 0; i < count; ++i) {
+      std::memset(lines + static_cast<size_t>(i * kPageSlots + first_slot) * bytes, 0,
+                  open * bytes);
+    }
+  };
+  std::byte* values = page + layout.key_bytes();
+  clear_lines(page, layout.head_dim, item);
   const size_t line = static_cast<size_t>(layout.head_dim) * item;
-  std::memset(page + layout.key_bytes() + static_cast<size_t>(first_slot) * line, 0, open * line);
+  std::memset(values + static_cast<size_t>(first_slot) * line, 0, open * line);
+  for (std::byte* items : {page, values}) {
+    clear_lines(items + layout.scales_offset(), layout.scale_blocks(), sizeof(uint16_t));
+  }
 }
 
 }  // namespace

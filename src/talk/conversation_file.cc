@@ -246,8 +246,12 @@ Status CheckFit(const ConversationFileInfo& info, const Engine& engine,
   MOORING_RETURN_IF_ERROR(same("window", shape(options.window), shape(info.window),
                                fmt::format("use --window {} --anchors {}, {}", info.window.capacity,
                                            info.window.anchors, move)));
-  return same("key/value type", std::string(InfoOf(options.key_value).name), info.key_value,
-              "use --kv as then, " + move);
+  std::string key_value = info.key_value;
+  for (const DType dtype : kKeyValueTypes) {
+    if (InfoOf(dtype).name == info.key_value) key_value = KeyValueName(dtype);
+  }
+  return same("key/value type", std::string(KeyValueName(options.key_value)), key_value,
+              fmt::format("use --kv {}, {}", key_value, move));
 }
 
 bool SameLog(const TokenLog& log, const SavedLog& saved) {

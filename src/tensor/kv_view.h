@@ -5,6 +5,9 @@
 // all slots, then values, one line per slot:
 //   keys   [head_dim, kPageSlots]   rotated by slot
 //   values [kPageSlots, head_dim]
+// Bytes are scaled per token and 32 items of its head: behind the keys, and again behind the
+// values, stand the scales, halves [blocks, kPageSlots]. Item = byte * scale of its block and slot.
+// The scale belongs to one token, so what a page holds does not depend on how it was filled.
 //
 // Thread rule: plain values; the memory behind them is written only by Append, for the rows of the
 // running step, and read by Attend after that.
@@ -15,6 +18,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string_view>
 
 #include "tensor/dtype.h"
 #include "tensor/position.h"
@@ -30,15 +34,33 @@ inline constexpr int kPageSlots = 16;
 // enough work (some 10 us) to give to another thread, and 4,096 tokens still give 8 runs.
 inline constexpr uint32_t kPagesPerRun = 32;
 
-// The element type and sizes of the pages of one head.
+// The element type and sizes of the pages of one head. Always inlined, as in tensor/dtype.h.
 struct PageLayout {
-  DType dtype = DType::kF16;  // kF32 or kF16
+  DType dtype = DType::kF16;  // kF32, kF16 or kQ8_0: bytes with scales
   int head_dim = 0;
 
-  size_t element_bytes() const { return static_cast<size_t>(InfoOf(dtype).block_bytes); }
-  size_t key_bytes() const { return static_cast<size_t>(head_dim) * kPageSlots * element_bytes(); }
-  size_t page_bytes() const { return 2 * key_bytes(); }
+  // Items of a token under one scale: 32, fewer in the last block of a head of another size.
+  [[gnu::always_inline]] int scale_blocks() const {
+    return dtype == DType::kQ8_0 ? (head_dim + kBlockItems - 1) / kBlockItems : 0;
+  }
+  [[gnu::always_inline]] size_t item_bytes() const {
+    return dtype == DType::kF32 ? 4 : (dtype == DType::kF16 ? 2 : 1);
+  }
+  // From the first key to the keys' scales, and from the first value to the values' scales.
+  [[gnu::always_inline]] size_t scales_offset() const {
+    return static_cast<size_t>(head_dim) * kPageSlots * item_bytes();
+  }
+  [[gnu::always_inline]] size_t key_bytes() const {
+    return scales_offset() + static_cast<size_t>(scale_blocks()) * kPageSlots * sizeof(uint16_t);
+  }
+  [[gnu::always_inline]] size_t page_bytes() const { return 2 * key_bytes(); }
 };
+
+// The types that pages may have, the smallest first, and what people call them.
+inline constexpr DType kKeyValueTypes[] = {DType::kQ8_0, DType::kF16, DType::kF32};
+constexpr std::string_view KeyValueName(DType dtype) {
+  return dtype == DType::kF32 ? "f32" : (dtype == DType::kF16 ? "fp16" : "int8");
+}
 
 inline constexpr WindowPos kNoQueryCap = {INT32_MAX};
 

@@ -1,13 +1,15 @@
 // Attention over pages, fused: per page, the query is turned to meet it, all its slots are scored
 // in one pass over its keys for all query heads of the group, and the values are added up.
 //
-// A row's state depends on its own pages only. Half pages are widened either while they are read
-// (one row) or once per page (more rows); widening is exact, so both give the same bits.
+// A row's state depends on its own pages only. Halves and bytes are widened either while they are
+// read (one row) or once per page (more rows); widening is exact, so both give the same bits. The
+// scales of bytes multiply the sums of a block's products, and the weights of its values.
 #ifndef MOORING_KERNELS_CPU_ATTEND_INL_H_
 #define MOORING_KERNELS_CPU_ATTEND_INL_H_
 
 #include "kernels/cpu/math-inl.h"
 #include "kernels/cpu/page_sight.h"
+#include "kernels/cpu/rows-inl.h"
 #include "kernels/kernels.h"
 
 namespace mooring::MOORING_ISA {
@@ -17,8 +19,12 @@ static_assert(kPageSlots % Vec::kLanes == 0);
 constexpr int kSlotVectors = kPageSlots / Vec::kLanes;  // vectors in one line of keys
 constexpr int kHeadTile = 4;                            // query heads that share a pass
 
+// How the items of a page become floats. kScaled: per block of kBlockItems; else a head is one
+// block. Widened: the same once they are floats.
 struct FloatItems {
   using Item = float;
+  using Widened = FloatItems;
+  static constexpr bool kScaled = false;
   [[gnu::always_inline]] static inline Vec::F Load(const Item* p) { return Vec::Load(p); }
   [[gnu::always_inline]] static inline Vec::F Load(const Item* p, int count) {
     return Vec::Load(p, count);
@@ -27,6 +33,8 @@ struct FloatItems {
 
 struct HalfItems {
   using Item = uint16_t;
+  using Widened = FloatItems;
+  static constexpr bool kScaled = false;
   [[gnu::always_inline]] static inline Vec::F Load(const Item* p) { return Vec::LoadHalf(p); }
   [[gnu::always_inline]] static inline Vec::F Load(const Item* p, int count) {
     alignas(32) Item padded[Vec::kLanes] = {};
@@ -35,16 +43,44 @@ struct HalfItems {
   }
 };
 
-// One page as its row meets it. `keys` [head_dim, kPageSlots], `values` [kPageSlots, head_dim].
+struct ScaledFloatItems : FloatItems {
+  using Widened = ScaledFloatItems;
+  static constexpr bool kScaled = true;
+};
+
+struct ByteItems {
+  using Item = int8_t;
+  using Widened = ScaledFloatItems;
+  static constexpr bool kScaled = true;
+  [[gnu::always_inline]] static inline Vec::F Load(const Item* p) { return Vec::LoadInt8(p); }
+  [[gnu::always_inline]] static inline Vec::F Load(const Item* p, int count) {
+    alignas(16) Item padded[Vec::kLanes] = {};
+    for (int i = 0; i < count; ++i) padded[i] = p[i];
+    return Vec::LoadInt8(padded);
+  }
+};
+
+// One page as its row meets it. `keys` [head_dim, kPageSlots], `values` [kPageSlots, head_dim],
+// scales [blocks, kPageSlots] where the items are scaled.
 template <typename Items>
 struct PageView {
   const typename Items::Item* keys;
   const typename Items::Item* values;
+  const uint16_t* key_scales;
+  const uint16_t* value_scales;
   const std::byte* next;  // the page after this one, to be fetched meanwhile; may be null
+  int64_t next_bytes;     // of its keys, and of its values
   int head_dim;
   int first;  // visible slots
   int last;
 };
+
+// The end of the block that starts at item `begin`.
+template <typename Items>
+[[gnu::always_inline]] inline int BlockEnd(const PageView<Items>& page, int begin) {
+  if (!Items::kScaled || page.head_dim - begin < kBlockItems) return page.head_dim;
+  return begin + kBlockItems;
+}
 
 [[gnu::always_inline]] inline void Fetch(const std::byte* p, int64_t bytes) {
   for (int64_t i = 0; i < bytes; i += 64) __builtin_prefetch(p + i);
@@ -99,9 +135,10 @@ void TurnHeads(const float* heads, int head_count, int head_dim, const HeadTurn&
   }
 }
 
-// scores[g][slot] = turned query g . key of the slot, -infinity where it is not visible.
+// dots[g][slot] = turned query g . key of the slot, over items [begin, end).
 template <typename Items, int kHeads>
-void Score(const PageView<Items>& page, const float* queries, float* scores) {
+[[gnu::always_inline]] inline void Dot(const PageView<Items>& page, const float* queries, int begin,
+                                       int end, Vec::F (&dots)[kHeads][kSlotVectors]) {
   // Chains of additions per score: enough, with the heads, to hide the latency of an addition.
   constexpr int kChains = kHeads == 1 ? 4 : (kHeads == 4 ? 1 : 2);
   Vec::F sum[kChains][kHeads][kSlotVectors];
@@ -110,9 +147,9 @@ void Score(const PageView<Items>& page, const float* queries, float* scores) {
       for (int v = 0; v < kSlotVectors; ++v) sum[c][g][v] = Vec::Zero();
     }
   }
-  const auto* keys = page.keys;
-  int d = 0;
-  for (; d + kChains <= page.head_dim; d += kChains, keys += kChains * kPageSlots) {
+  const auto* keys = page.keys + begin * kPageSlots;
+  int d = begin;
+  for (; d + kChains <= end; d += kChains, keys += kChains * kPageSlots) {
     for (int c = 0; c < kChains; ++c) {
       Vec::F key[kSlotVectors];
       for (int v = 0; v < kSlotVectors; ++v) {
@@ -126,7 +163,7 @@ void Score(const PageView<Items>& page, const float* queries, float* scores) {
       }
     }
   }
-  for (; d < page.head_dim; ++d, keys += kPageSlots) {
+  for (; d < end; ++d, keys += kPageSlots) {
     for (int g = 0; g < kHeads; ++g) {
       const Vec::F query = Vec::Set(queries[g * page.head_dim + d]);
       for (int v = 0; v < kSlotVectors; ++v) {
@@ -134,14 +171,40 @@ void Score(const PageView<Items>& page, const float* queries, float* scores) {
       }
     }
   }
+  for (int g = 0; g < kHeads; ++g) {
+    for (int v = 0; v < kSlotVectors; ++v) {
+      dots[g][v] = sum[0][g][v];
+      for (int c = 1; c < kChains; ++c) dots[g][v] = Vec::Add(dots[g][v], sum[c][g][v]);
+    }
+  }
+}
+
+// scores[g][slot] = turned query g . key of the slot, -infinity where it is not visible.
+template <typename Items, int kHeads>
+void Score(const PageView<Items>& page, const float* queries, float* scores) {
+  Vec::F score[kHeads][kSlotVectors];
+  if constexpr (Items::kScaled) {
+    for (int g = 0; g < kHeads; ++g) {
+      for (int v = 0; v < kSlotVectors; ++v) score[g][v] = Vec::Zero();
+    }
+    const uint16_t* scales = page.key_scales;
+    for (int d = 0; d < page.head_dim; d += kBlockItems, scales += kPageSlots) {
+      Vec::F dots[kHeads][kSlotVectors];
+      Dot<Items, kHeads>(page, queries, d, BlockEnd(page, d), dots);
+      for (int v = 0; v < kSlotVectors; ++v) {
+        const Vec::F scale = Vec::LoadHalf(scales + v * Vec::kLanes);
+        for (int g = 0; g < kHeads; ++g) score[g][v] = Vec::Fma(dots[g][v], scale, score[g][v]);
+      }
+    }
+  } else {
+    Dot<Items, kHeads>(page, queries, 0, page.head_dim, score);
+  }
   for (int v = 0; v < kSlotVectors; ++v) {
     const Vec::Mask visible =
         Vec::LaneRange(page.first - v * Vec::kLanes, page.last - v * Vec::kLanes);
     for (int g = 0; g < kHeads; ++g) {
-      Vec::F score = sum[0][g][v];
-      for (int c = 1; c < kChains; ++c) score = Vec::Add(score, sum[c][g][v]);
       Vec::Store(scores + g * kPageSlots + v * Vec::kLanes,
-                 Vec::Select(visible, score, Vec::Set(-kInfinity)));
+                 Vec::Select(visible, score[g][v], Vec::Set(-kInfinity)));
     }
   }
 }
@@ -219,29 +282,50 @@ template <typename Items, int kHeads, int kVectors>
   }
 }
 
+// The same for items [begin, end), which are of one block.
+template <typename Items, int kHeads>
+[[gnu::always_inline]] inline void AddBlock(const PageView<Items>& page, const float* weights,
+                                            const float* shrink, int begin, int end,
+                                            float* states) {
+  // As many vectors as the registers hold for all heads, at most 64 items.
+  constexpr int kMany = kHeads == 1                            ? 64 / Vec::kLanes
+                        : kHeads == 4 && Vec::kRegisters == 16 ? 2
+                                                               : 4;
+  constexpr int kInBlock = kBlockItems / Vec::kLanes;
+  constexpr int kWide = Items::kScaled && kMany > kInBlock ? kInBlock : kMany;
+  int d = begin;
+  for (; d + kWide * Vec::kLanes <= end; d += kWide * Vec::kLanes) {
+    AddValues<Items, kHeads, kWide>(page, weights, shrink, d, 0, states);
+  }
+  for (; d + Vec::kLanes <= end; d += Vec::kLanes) {
+    AddValues<Items, kHeads, 1>(page, weights, shrink, d, 0, states);
+  }
+  if (d < end) AddValues<Items, kHeads, 0>(page, weights, shrink, d, end - d, states);
+}
+
 // kHeads query heads of one row meet one page.
 template <typename Items, int kHeads>
 void AttendHeads(const PageView<Items>& page, const float* queries, float* weights, float* states) {
-  const int64_t bytes =
-      int64_t{kPageSlots} * page.head_dim * static_cast<int64_t>(sizeof(typename Items::Item));
-  if (page.next != nullptr) Fetch(page.next, bytes);
+  if (page.next != nullptr) Fetch(page.next, page.next_bytes);
   Score<Items, kHeads>(page, queries, weights);
-  if (page.next != nullptr) Fetch(page.next + bytes, bytes);
+  if (page.next != nullptr) Fetch(page.next + page.next_bytes, page.next_bytes);
   float shrink[kHeads];
   Weigh<kHeads>(weights, 2 + page.head_dim, states, shrink);
-  // As many vectors as the registers hold for all heads, at most 64 items.
-  constexpr int kWide = kHeads == 1                            ? 64 / Vec::kLanes
-                        : kHeads == 4 && Vec::kRegisters == 16 ? 2
-                                                               : 4;
-  int d = 0;
-  for (; d + kWide * Vec::kLanes <= page.head_dim; d += kWide * Vec::kLanes) {
-    AddValues<Items, kHeads, kWide>(page, weights, shrink, d, 0, states);
-  }
-  for (; d + Vec::kLanes <= page.head_dim; d += Vec::kLanes) {
-    AddValues<Items, kHeads, 1>(page, weights, shrink, d, 0, states);
-  }
-  if (d < page.head_dim) {
-    AddValues<Items, kHeads, 0>(page, weights, shrink, d, page.head_dim - d, states);
+  if constexpr (Items::kScaled) {
+    const uint16_t* scales = page.value_scales;
+    for (int d = 0; d < page.head_dim; d += kBlockItems, scales += kPageSlots) {
+      alignas(64) float scaled[kHeads * kPageSlots];
+      for (int v = 0; v < kSlotVectors; ++v) {
+        const Vec::F scale = Vec::LoadHalf(scales + v * Vec::kLanes);
+        for (int g = 0; g < kHeads; ++g) {
+          const int64_t at = int64_t{g} * kPageSlots + v * Vec::kLanes;
+          Vec::Store(scaled + at, Vec::Mul(Vec::Load(weights + at), scale));
+        }
+      }
+      AddBlock<Items, kHeads>(page, scaled, shrink, d, BlockEnd(page, d), states);
+    }
+  } else {
+    AddBlock<Items, kHeads>(page, weights, shrink, 0, page.head_dim, states);
   }
 }
 
@@ -276,40 +360,55 @@ struct AttendScratch {
   float* weights;  // [group, kPageSlots]
 };
 
-void WidenPage(const uint16_t* page, int64_t count, float* out) {
+template <typename Items>
+void Widen(const typename Items::Item* items, int64_t count, float* out) {
   for (int64_t i = 0; i < count; i += Vec::kLanes) {  // a multiple of kPageSlots
-    Vec::Store(out + i, Vec::LoadHalf(page + i));
+    Vec::Store(out + i, Items::Load(items + i));
   }
 }
 
 // One page of the task, for every row that sees it.
+template <typename Items>
 void AttendPage(const AttendTask& task, const PageRef& page, const std::byte* next,
                 const AttendScratch& scratch, float* states) {
+  using Item = typename Items::Item;
+  using Widened = typename Items::Widened;
   const int head_dim = task.layout.head_dim;
   const int64_t item_count = int64_t{kPageSlots} * head_dim;
-  const bool is_half = task.layout.dtype == DType::kF16;
-  const auto* halves = reinterpret_cast<const uint16_t*>(page.data);
-  const auto* floats = reinterpret_cast<const float*>(page.data);
-  const bool widen = is_half && task.row_count > 1;
+  const auto key_bytes = static_cast<int64_t>(task.layout.key_bytes());
+  const std::byte* key_scales = page.data + task.layout.scales_offset();
+  PageView<Items> narrow = {
+      .keys = reinterpret_cast<const Item*>(page.data),
+      .values = reinterpret_cast<const Item*>(page.data + key_bytes),
+      .key_scales = reinterpret_cast<const uint16_t*>(key_scales),
+      .value_scales = reinterpret_cast<const uint16_t*>(key_scales + key_bytes),
+      .next = next,
+      .next_bytes = key_bytes,
+      .head_dim = head_dim,
+      .first = 0,
+      .last = -1};
+  const bool widen = sizeof(Item) < sizeof(float) && task.row_count > 1;
   bool widened = false;
   for (int row = 0; row < task.row_count; ++row) {
     const PageSight sight = SightOf(task, page, row);
     if (sight.first > sight.last) continue;
-    if (widen && !widened) {
-      WidenPage(halves, 2 * item_count, scratch.keys);
-      widened = true;
-    }
+    narrow.first = sight.first;
+    narrow.last = sight.last;
     TurnHeads(task.queries + row * task.query_stride, task.group, head_dim, sight.turn, task.scale,
               scratch.queries);
     float* row_states = states + int64_t{row} * task.group * (2 + head_dim);
-    if (is_half && !widen) {
-      AttendRow<HalfItems>({halves, halves + item_count, next, head_dim, sight.first, sight.last},
-                           task.group, scratch.queries, scratch.weights, row_states);
+    if (widen) {
+      if (!widened) {
+        Widen<Items>(narrow.keys, item_count, scratch.keys);
+        Widen<Items>(narrow.values, item_count, scratch.values);
+        widened = true;
+      }
+      AttendRow<Widened>({scratch.keys, scratch.values, narrow.key_scales, narrow.value_scales,
+                          nullptr, 0, head_dim, sight.first, sight.last},
+                         task.group, scratch.queries, scratch.weights, row_states);
     } else {
-      const float* keys = widened ? scratch.keys : floats;
-      const std::byte* fetched = task.row_count == 1 ? next : nullptr;
-      AttendRow<FloatItems>({keys, keys + item_count, fetched, head_dim, sight.first, sight.last},
-                            task.group, scratch.queries, scratch.weights, row_states);
+      if (task.row_count > 1) narrow.next = nullptr;
+      AttendRow<Items>(narrow, task.group, scratch.queries, scratch.weights, row_states);
     }
   }
 }
@@ -328,8 +427,30 @@ void AttendPages(const AttendTask& task, int64_t page_begin, int64_t page_end, f
   }
   for (int64_t p = page_begin; p < page_end; ++p) {
     const std::byte* next = p + 1 < page_end ? task.pages[p + 1].data : nullptr;
-    AttendPage(task, task.pages[p], next, parts, states);
+    switch (task.layout.dtype) {
+      case DType::kF32:
+        AttendPage<FloatItems>(task, task.pages[p], next, parts, states);
+        break;
+      case DType::kQ8_0:
+        AttendPage<ByteItems>(task, task.pages[p], next, parts, states);
+        break;
+      default:
+        AttendPage<HalfItems>(task, task.pages[p], next, parts, states);
+    }
   }
+}
+
+// A head in blocks of bytes: item d to items[d * step], the scale of block b to scales[b, 0].
+void AppendBytes(const float* head, int head_dim, int64_t step, int8_t* items, uint16_t* scales) {
+  alignas(64) float padded[kMaxHeadDim + Vec::kLanes] = {};
+  __builtin_memcpy(padded, head, sizeof(float) * static_cast<size_t>(head_dim));
+  Int8Block blocks[kMaxHeadDim / kBlockItems];
+  const int block_count = (head_dim + kBlockItems - 1) / kBlockItems;
+  QuantizeInt8(padded, int64_t{block_count} * kBlockItems, blocks);
+  for (int d = 0; d < head_dim; ++d) {
+    items[d * step] = blocks[d / kBlockItems].quant[d % kBlockItems];
+  }
+  for (int b = 0; b < block_count; ++b) scales[b * kPageSlots] = HalfFromFloat(blocks[b].scale);
 }
 
 void Append(const PageLayout& layout, const RotaryTable* rotary, int slot, const float* key,
@@ -343,6 +464,14 @@ void Append(const PageLayout& layout, const RotaryTable* rotary, int slot, const
     for (int d = 0; d < head_dim; ++d) keys[d * kPageSlots + slot] = turned[d];
     __builtin_memcpy(keys + item_count + int64_t{slot} * head_dim, value,
                      sizeof(float) * static_cast<size_t>(head_dim));
+    return;
+  }
+  if (layout.dtype == DType::kQ8_0) {
+    std::byte* values = page + layout.key_bytes();
+    AppendBytes(turned, head_dim, kPageSlots, reinterpret_cast<int8_t*>(page) + slot,
+                reinterpret_cast<uint16_t*>(page + layout.scales_offset()) + slot);
+    AppendBytes(value, head_dim, 1, reinterpret_cast<int8_t*>(values) + int64_t{slot} * head_dim,
+                reinterpret_cast<uint16_t*>(values + layout.scales_offset()) + slot);
     return;
   }
   auto* keys = reinterpret_cast<uint16_t*>(page);

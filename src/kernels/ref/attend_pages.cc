@@ -7,15 +7,23 @@
 namespace mooring::ref {
 namespace {
 
-float ReadItem(DType dtype, const std::byte* items, int64_t index) {
-  if (dtype == DType::kF32) {
-    float value;
-    std::memcpy(&value, items + index * 4, 4);
-    return value;
-  }
+float ReadHalf(const std::byte* halves, int64_t index) {
   uint16_t half;
-  std::memcpy(&half, items + index * 2, 2);
+  std::memcpy(&half, halves + index * 2, 2);
   return FloatFromHalf(half);
+}
+
+// Item d of the key or value in `slot`, which stands at `index` of `items`.
+float ReadItem(const PageLayout& layout, const std::byte* items, int64_t index, int d, int slot) {
+  if (layout.dtype == DType::kF16) return ReadHalf(items, index);
+  if (layout.dtype == DType::kQ8_0) {
+    const float scale =
+        ReadHalf(items + layout.scales_offset(), int64_t{d / kBlockItems} * kPageSlots + slot);
+    return static_cast<float>(static_cast<int8_t>(items[index])) * scale;
+  }
+  float value;
+  std::memcpy(&value, items + index * 4, 4);
+  return value;
 }
 
 // Adds the visible slots of one page to the state [2 + head_dim] of one row and query head.
@@ -29,7 +37,7 @@ void AttendPage(const PageLayout& layout, const PageRef& page, SlotRange slots, 
   for (int32_t slot = slots.first; slot <= slots.last; ++slot) {
     float score = 0.0F;
     for (int d = 0; d < layout.head_dim; ++d) {
-      score += query[d] * ReadItem(layout.dtype, keys, int64_t{d} * kPageSlots + slot);
+      score += query[d] * ReadItem(layout, keys, int64_t{d} * kPageSlots + slot, d, slot);
     }
     if (score > max) {
       const float shrink = std::exp(max - score);
@@ -41,7 +49,7 @@ void AttendPage(const PageLayout& layout, const PageRef& page, SlotRange slots, 
     sum += weight;
     for (int d = 0; d < layout.head_dim; ++d) {
       const int64_t item = int64_t{slot} * layout.head_dim + d;
-      weighted[d] += weight * ReadItem(layout.dtype, values, item);
+      weighted[d] += weight * ReadItem(layout, values, item, d, slot);
     }
   }
 }
