@@ -90,9 +90,12 @@ TEST_F(ConversationFileTest, GoesOnExactlyLikeTheTwinThatNeverStopped) {
   auto restored = LoadInto(other.get());
   ASSERT_TRUE(restored.ok()) << restored.error().Message();
   EXPECT_EQ(restored->sampler, sampler_);
-  EXPECT_EQ(restored->dialogue.turns(), twin.turns());
+  ASSERT_EQ(restored->dialogue.turn_count(), twin.turn_count());
+  for (size_t i = 0; i < twin.turn_count(); ++i) {
+    EXPECT_EQ(restored->dialogue.turn(i), twin.turn(i)) << i;
+  }
   EXPECT_EQ(restored->dialogue.system(), twin.system());
-  EXPECT_EQ(restored->dialogue.state().system_is_new, false);
+  EXPECT_EQ(restored->dialogue.system_is_new(), false);
   for (int i = 0; i < 3; ++i) {
     EXPECT_EQ(Say(restored->dialogue, "And then?", 64), Say(twin, "And then?", 64)) << i;
   }
@@ -137,7 +140,7 @@ TEST_F(ConversationFileTest, KeepsAnEmptyConversation) {
   auto restored = LoadInto(engine_.get());
   ASSERT_TRUE(restored.ok()) << restored.error().Message();
   EXPECT_EQ(restored->dialogue.system(), "Be brief.");
-  EXPECT_TRUE(restored->dialogue.state().system_is_new);
+  EXPECT_TRUE(restored->dialogue.system_is_new());
   EXPECT_FALSE(Say(restored->dialogue, "Hello", 4).empty());
 }
 

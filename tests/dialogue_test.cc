@@ -82,10 +82,32 @@ TEST_F(DialogueTest, RendersOnlyWhatIsNew) {
             "<|im_start|>user\nTwo?<|im_end|>\n<|im_start|>assistant\n2<|im_end|>\n"
             "<|im_start|>user\nThree?<|im_end|>\n<|im_start|>assistant\n");
   EXPECT_EQ(dialogue.user_turns(), 3);
-  ASSERT_EQ(dialogue.turns().size(), 6U);
-  EXPECT_EQ(dialogue.turns()[0].role, "system");
-  for (size_t i = 2; i < dialogue.turns().size(); ++i) {
-    EXPECT_EQ(dialogue.turns()[i].from, dialogue.turns()[i - 1].to) << i;
+  ASSERT_EQ(dialogue.turn_count(), 6U);
+  EXPECT_EQ(dialogue.turn(0).role, "system");
+  for (size_t i = 2; i < dialogue.turn_count(); ++i) {
+    EXPECT_EQ(dialogue.turn(i).from, dialogue.turn(i - 1).to) << i;
+  }
+}
+
+// Texts come back from the log, also such as a template trims, joins with others or has words like.
+TEST_F(DialogueTest, GivesEveryTextBack) {
+  const std::vector<std::string> texts = {
+      "Hello",           " spaces around \n", "user",      "",     "a\n\nassistant\nb",
+      "<|im_end|>typed", "\xFF\xFE bytes",    "h\xC3\xA9", "\n\n", std::string(2000, 'x')};
+  for (const bool trims : {false, true}) {
+    if (trims) {
+      UseTemplate(
+          "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content | trim }}<|im_end|>\n"
+          "{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}");
+    }
+    Dialogue dialogue = Start("user");
+    for (const std::string& text : texts) Exchange(dialogue, text, text);
+    ASSERT_EQ(dialogue.turn_count(), 1 + 2 * texts.size());
+    EXPECT_EQ(dialogue.turn(0).text, "user");
+    for (size_t i = 0; i < texts.size(); ++i) {
+      EXPECT_EQ(dialogue.turn(1 + 2 * i).text, texts[i]) << i;
+      EXPECT_EQ(dialogue.turn(2 + 2 * i).text, texts[i]) << i;
+    }
   }
 }
 
@@ -94,8 +116,8 @@ TEST_F(DialogueTest, RecordsTheAnswerAndItsTokens) {
   test::RecordingSink sink;
   const auto end = dialogue.Say("Hello", Greedy(12), &sink, nullptr);
   ASSERT_TRUE(end.ok()) << end.error().Message();
-  ASSERT_EQ(dialogue.turns().size(), 2U);
-  const TurnRecord& answer = dialogue.turns()[1];
+  ASSERT_EQ(dialogue.turn_count(), 2U);
+  const TurnRecord answer = dialogue.turn(1);
   EXPECT_EQ(answer.role, "assistant");
   EXPECT_EQ(answer.text, sink.text());
   EXPECT_EQ(answer.to - answer.from, static_cast<int64_t>(sink.tokens().size()));
@@ -142,7 +164,9 @@ TEST_F(DialogueTest, NewInstructionsComeWithTheNextMessage) {
             "<|im_start|>system\nSecond.<|im_end|>\n"
             "<|im_start|>user\nTwo?<|im_end|>\n<|im_start|>assistant\n2<|im_end|>\n"
             "<|im_start|>user\nThree?<|im_end|>\n<|im_start|>assistant\n3");
-  EXPECT_EQ(std::ranges::count(dialogue.turns(), "system", &TurnRecord::role), 2);
+  EXPECT_EQ(dialogue.turn(0).role, "system");
+  EXPECT_EQ(dialogue.turn(3).role, "system");
+  EXPECT_EQ(dialogue.turn(3).text, "Second.");
 }
 
 TEST_F(DialogueTest, NewInstructionsGoBeforeTheMessageWhereTheTemplateWantsNone) {
@@ -187,7 +211,7 @@ TEST_F(DialogueTest, AMessageOfWhichNothingWasReadLeavesNoTrace) {
   const auto end = dialogue.Say("Hello", Greedy(4), nullptr, &interrupted);
   ASSERT_TRUE(end.ok());
   EXPECT_EQ(*end, TurnEnd::kCancelled);
-  EXPECT_TRUE(dialogue.turns().empty());
+  EXPECT_EQ(dialogue.turn_count(), 0U);
   Exchange(dialogue, "Hello", "1");
   EXPECT_THAT(LogText(dialogue), testing::StartsWith("<|im_start|>system\nBe brief.<|im_end|>"));
 }
@@ -200,7 +224,7 @@ TEST_F(DialogueTest, RefusesBadSettingsAndChangesNothing) {
   ASSERT_FALSE(end.ok());
   EXPECT_EQ(end.error().kind, ErrorKind::kUsage);
   EXPECT_TRUE(engine_->Find(dialogue.id())->log().empty());
-  EXPECT_TRUE(dialogue.turns().empty());
+  EXPECT_EQ(dialogue.turn_count(), 0U);
 }
 
 TEST_F(DialogueTest, ClosesItsConversation) {

@@ -89,7 +89,7 @@ Status OngoingChat::Answer(std::string_view text) {
   std::atomic<bool>* stop = context_->interrupted == nullptr ? &nobody : context_->interrupted;
   const bool json = context_->global.json;
   ReplySink sink({.out = json ? nullptr : context_->out, .terminal = options_.interactive}, stop);
-  const size_t turns_before = dialogue_->turns().size();
+  const size_t turns_before = dialogue_->turn_count();
   const auto end = dialogue_->Say(text, std::move(request), &sink, stop);
   if (!end.ok()) {
     if (!options_.interactive || end.error().kind != ErrorKind::kUsage) return end.error();
@@ -101,8 +101,8 @@ Status OngoingChat::Answer(std::string_view text) {
     return sink.written();
   }
   int64_t new_tokens = 0;
-  for (size_t i = turns_before; i < dialogue_->turns().size(); ++i) {
-    const TurnRecord& turn = dialogue_->turns()[i];
+  for (size_t i = turns_before; i < dialogue_->turn_count(); ++i) {
+    const TurnRecord turn = dialogue_->turn(i);
     if (turn.role == "user") new_tokens = turn.to - turn.from;
   }
   if (json) {

@@ -127,7 +127,8 @@ Status AnswerChat(const CommandContext& context, const Runtime& runtime, std::st
   MOORING_ASSIGN_OR_RETURN([[maybe_unused]] const TurnEnd end,
                            dialogue.Say(prompt, std::move(request), sink, context.interrupted));
   facts.id = dialogue.id();
-  for (const TurnRecord& turn : dialogue.turns()) {
+  for (size_t i = 0; i < dialogue.turn_count(); ++i) {
+    const TurnRecord turn = dialogue.turn(i);
     if (turn.role == "user") facts.prompt_tokens = turn.to - turn.from;
   }
   return Report(context, runtime, *sink, facts);

@@ -117,14 +117,15 @@ bool ReadSampler(std::string_view body, SamplerSettings* sampler) {
   return reader.complete() && CheckSamplerSettings(*sampler).ok();
 }
 
-std::string WriteTurns(const DialogueState& state) {
+std::string WriteTurns(const Dialogue& dialogue) {
   std::string out;
   ByteWriter writer(&out);
-  writer.Number<uint8_t>(state.system.has_value() ? 1 : 0);
-  writer.Number<uint8_t>(state.system_is_new ? 1 : 0);
-  writer.Text(state.system.value_or(""));
-  writer.Number<uint64_t>(state.turns.size());
-  for (const TurnRecord& turn : state.turns) {
+  writer.Number<uint8_t>(dialogue.system().has_value() ? 1 : 0);
+  writer.Number<uint8_t>(dialogue.system_is_new() ? 1 : 0);
+  writer.Text(dialogue.system().value_or(""));
+  writer.Number<uint64_t>(dialogue.turn_count());
+  for (size_t i = 0; i < dialogue.turn_count(); ++i) {
+    const TurnRecord turn = dialogue.turn(i);
     writer.Text(turn.role);
     writer.Text(turn.text);
     writer.Number(turn.from.value);
@@ -143,12 +144,12 @@ bool ReadTurns(std::string_view body, int64_t log_tokens, DialogueState* state) 
   // Each record is longer than one byte: an absurd count runs out of bytes before memory.
   for (uint64_t i = 0; i < count && reader.ok(); ++i) {
     TurnRecord turn;
-    turn.role = reader.Text();
+    turn.role = KnownRole(reader.Text());
     turn.text = reader.Text();
     turn.from.value = reader.Number<int64_t>();
     turn.to.value = reader.Number<int64_t>();
-    const bool known = turn.role == "system" || turn.role == "user" || turn.role == "assistant";
-    if (!known || turn.from.value < 0 || turn.to < turn.from || turn.to.value > log_tokens) {
+    if (turn.role.empty() || turn.from.value < 0 || turn.to < turn.from ||
+        turn.to.value > log_tokens) {
       return false;
     }
     state->turns.push_back(std::move(turn));
@@ -274,9 +275,9 @@ Status SaveConversation(const std::filesystem::path& path, const Engine& engine,
   CHECK(conversation != nullptr && !conversation->busy());
   std::string snapshot;
   engine.AppendSnapshot(dialogue.id(), &snapshot);
-  const std::array<std::string, 5> bodies = {
-      WriteIdentity(identity), WriteSettings(engine.options()), WriteSampler(sampler),
-      WriteTurns(dialogue.state()), WriteLog(conversation->log())};
+  const std::array<std::string, 5> bodies = {WriteIdentity(identity),
+                                             WriteSettings(engine.options()), WriteSampler(sampler),
+                                             WriteTurns(dialogue), WriteLog(conversation->log())};
   std::vector<ContainerSection> sections;
   for (size_t i = 0; i < bodies.size(); ++i) sections.push_back({kTags[i], bodies[i]});
   sections.push_back({kTags.back(), snapshot});
@@ -296,9 +297,12 @@ Result<RestoredConversation> LoadConversation(const std::filesystem::path& path,
     error.where = fmt::format("{}, {}", path.string(), error.where);
     return error;
   }
-  Dialogue dialogue(engine, chat_template, *id, std::move(saved.dialogue));
-  if (!SameLog(engine->Find(*id)->log(), saved.log)) return Unusable(path.string(), kTags.back());
-  return RestoredConversation{std::move(dialogue), saved.sampler};
+  if (!SameLog(engine->Find(*id)->log(), saved.log)) {
+    engine->Close(*id);
+    return Unusable(path.string(), kTags.back());
+  }
+  return RestoredConversation{Dialogue(engine, chat_template, *id, std::move(saved.dialogue)),
+                              saved.sampler};
 }
 
 Result<ConversationFileInfo> InspectConversation(const std::filesystem::path& path) {

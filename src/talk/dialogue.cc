@@ -30,6 +30,13 @@ Status StatusOfReading(TurnEnd end) {
 
 }  // namespace
 
+std::string_view KnownRole(std::string_view name) {
+  for (const std::string_view role : {"system", "user", "assistant"}) {
+    if (role == name) return role;
+  }
+  return {};
+}
+
 // Keeps the answer while it passes on to the caller's sink.
 class Dialogue::Recorder : public Sink {
  public:
@@ -85,25 +92,78 @@ Result<Dialogue> Dialogue::Create(Engine* engine, const ChatTemplate* chat_templ
 
 Dialogue::Dialogue(Engine* engine, const ChatTemplate* chat_template, ConversationId id,
                    DialogueState state)
-    : engine_(engine), chat_template_(chat_template), id_(id), state_(std::move(state)) {}
+    : engine_(engine),
+      chat_template_(chat_template),
+      id_(id),
+      system_(std::move(state.system)),
+      system_is_new_(state.system_is_new) {
+  for (const TurnRecord& turn : state.turns) AddTurn(turn.role, turn.text, turn.from, turn.to);
+}
 
 Dialogue::Dialogue(Dialogue&& other) noexcept
     : engine_(std::exchange(other.engine_, nullptr)),
       chat_template_(other.chat_template_),
       id_(other.id_),
-      state_(std::move(other.state_)) {}
+      system_(std::move(other.system_)),
+      system_is_new_(other.system_is_new_),
+      turns_(std::move(other.turns_)),
+      texts_(std::move(other.texts_)) {}
 
 Dialogue::~Dialogue() {
   if (engine_ != nullptr) engine_->Close(id_);
 }
 
-int64_t Dialogue::user_turns() const {
-  return std::ranges::count(state_.turns, "user", &TurnRecord::role);
+int64_t Dialogue::user_turns() const { return std::ranges::count(turns_, "user", &Turn::role); }
+
+TurnRecord Dialogue::turn(size_t i) const {
+  const Turn& turn = turns_[i];
+  TurnRecord record = {.role = turn.role, .text = {}, .from = turn.from, .to = turn.to};
+  const auto kept = texts_.find(i);
+  if (kept != texts_.end()) {
+    record.text = kept->second;
+    return record;
+  }
+  const TokenLog& log = engine_->Find(id_)->log();
+  const Tokenizer& tokenizer = engine_->tokenizer();
+  for (LogIndex at = turn.text_from; at < turn.text_to; at = at + 1) {
+    if (!tokenizer.IsSpecial(log.token(at))) record.text += tokenizer.PieceBytes(log.token(at));
+  }
+  return record;
+}
+
+void Dialogue::AddTurn(std::string_view role, std::string_view text, LogIndex from, LogIndex to) {
+  Turn turn = {KnownRole(role), from, to, from, from};
+  CHECK(!turn.role.empty());
+  if (!FindText(text, &turn)) texts_.emplace(turns_.size(), text);
+  turns_.push_back(turn);
+}
+
+bool Dialogue::FindText(std::string_view text, Turn* turn) const {
+  if (text.empty()) return true;
+  const TokenLog& log = engine_->Find(id_)->log();
+  const Tokenizer& tokenizer = engine_->tokenizer();
+  std::string spelled;
+  std::vector<size_t> ends = {0};  // of each token in `spelled`, from where the first begins
+  for (LogIndex at = turn->from; at < turn->to; at = at + 1) {
+    if (!tokenizer.IsSpecial(log.token(at))) spelled += tokenizer.PieceBytes(log.token(at));
+    ends.push_back(spelled.size());
+  }
+  // A template's own words may stand before the text as well as behind it.
+  for (const size_t at : {spelled.find(text), spelled.rfind(text)}) {
+    if (at == std::string::npos) return false;
+    const auto first = std::ranges::upper_bound(ends, at) - 1;  // a special token spells nothing
+    const auto last = std::ranges::lower_bound(ends, at + text.size());
+    if (*first != at || *last != at + text.size()) continue;
+    turn->text_from = turn->from + (first - ends.begin());
+    turn->text_to = turn->from + (last - ends.begin());
+    return true;
+  }
+  return false;
 }
 
 void Dialogue::SetSystem(SystemText system) {
-  state_.system = std::move(system);
-  state_.system_is_new = true;
+  system_ = std::move(system);
+  system_is_new_ = true;
 }
 
 LogIndex Dialogue::log_end() const { return engine_->Find(id_)->log().end(); }
@@ -113,21 +173,21 @@ Result<std::vector<TokenId>> Dialogue::RenderNew(std::string_view text) const {
   const TokenLog& log = engine_->Find(id_)->log();
   std::vector<ChatMessage> messages;
   if (log.empty()) {
-    if (state_.system) messages.push_back({"system", *state_.system});
+    if (system_) messages.push_back({"system", *system_});
     messages.push_back({"user", std::string(text)});
     MOORING_ASSIGN_OR_RETURN(const std::vector<TextPart> parts,
                              chat_template_->Render(messages, true));
     return EncodeParts(parts, tokenizer);
   }
   // Instructions that were withdrawn cannot be unsaid: nothing is rendered for them.
-  const bool new_system = state_.system_is_new && state_.system && !state_.system->empty();
-  if (new_system) messages.push_back({"system", *state_.system});
+  const bool new_system = system_is_new_ && system_ && !system_->empty();
+  if (new_system) messages.push_back({"system", *system_});
   messages.push_back({"user", std::string(text)});
-  Result<std::vector<TextPart>> parts = chat_template_->RenderDelta(state_.system, messages);
+  Result<std::vector<TextPart>> parts = chat_template_->RenderDelta(system_, messages);
   if (!parts.ok() && parts.error().kind == ErrorKind::kUsage && new_system) {
     // The template has no place for a system message in the middle of a talk.
-    messages = {{"user", fmt::format("{}\n\n{}", *state_.system, text)}};
-    parts = chat_template_->RenderDelta(state_.system, messages);
+    messages = {{"user", fmt::format("{}\n\n{}", *system_, text)}};
+    parts = chat_template_->RenderDelta(system_, messages);
   }
   if (!parts.ok()) return std::move(parts).error();
   return EncodeParts(*parts, tokenizer, log.token(log.end() - 1));
@@ -142,11 +202,11 @@ Result<Dialogue::Outcome> Dialogue::Run(TurnRequest request, Sink* sink,
 
 bool Dialogue::RecordMessage(std::string_view text, LogIndex from, LogIndex to, bool whole) {
   if (to == from) return false;
-  if (state_.system_is_new && whole) {
-    if (state_.system) state_.turns.push_back({"system", *state_.system, from, to});
-    state_.system_is_new = false;
+  if (system_is_new_ && whole) {
+    if (system_) AddTurn("system", *system_, from, to);
+    system_is_new_ = false;
   }
-  state_.turns.push_back({"user", std::string(text), from, to});
+  AddTurn("user", text, from, to);
   return true;
 }
 
@@ -159,7 +219,7 @@ Result<TurnEnd> Dialogue::Say(std::string_view text, TurnRequest request, Sink* 
   const LogIndex to = {std::min(from.value + read, log_end().value)};
   const bool whole = to - from == read;
   if (RecordMessage(text, from, to, whole) && whole) {
-    state_.turns.push_back({"assistant", std::move(outcome.text), to, log_end()});
+    AddTurn("assistant", outcome.text, to, log_end());
   }
   return outcome.end;
 }
@@ -175,7 +235,7 @@ Status Dialogue::ReadMessage(std::string_view text, const std::atomic<bool>* int
 }
 
 Status Dialogue::ReadAnswer(std::string_view text, const std::atomic<bool>* interrupted) {
-  CHECK(!state_.turns.empty() && state_.turns.back().role == "user");
+  CHECK(!turns_.empty() && turns_.back().role == "user");
   TurnRequest request;
   request.tokens = engine_->tokenizer().Encode(text, Trust::kUntrusted);
   const LogIndex from = log_end();
@@ -183,7 +243,7 @@ Status Dialogue::ReadAnswer(std::string_view text, const std::atomic<bool>* inte
   if (!request.tokens.empty()) {
     MOORING_ASSIGN_OR_RETURN(outcome, Run(std::move(request), nullptr, interrupted));
   }
-  state_.turns.push_back({"assistant", std::string(text), from, log_end()});
+  AddTurn("assistant", text, from, log_end());
   return StatusOfReading(outcome.end);
 }
 

@@ -5,12 +5,18 @@
 // the message then covers those tokens only, and a message of which nothing was read leaves no
 // record at all.
 //
+// Of a message only the place of its words in the log is kept: four bytes per token of the log are
+// all that a talk adds to memory, but for words that the tokens do not spell (a template that trims
+// them), which are kept beside.
+//
 // Thread rule: the engine's thread only.
 #ifndef MOORING_TALK_DIALOGUE_H_
 #define MOORING_TALK_DIALOGUE_H_
 
 #include <atomic>
 #include <cstdint>
+#include <deque>
+#include <map>
 #include <optional>
 #include <span>
 #include <string>
@@ -24,13 +30,16 @@
 namespace mooring {
 
 struct TurnRecord {
-  std::string role;  // "system", "user" or "assistant"
+  std::string_view role;  // "system", "user" or "assistant"
   std::string text;
   LogIndex from;  // its tokens in the log: [from, to). System text has those of the message that it
   LogIndex to;    // was rendered with.
 
   friend bool operator==(const TurnRecord&, const TurnRecord&) = default;
 };
+
+// One of the three roles by its name, to be kept without owning it; empty for any other.
+std::string_view KnownRole(std::string_view name);
 
 // No system text at all uses the template's default; an empty one suppresses it.
 using SystemText = std::optional<std::string>;
@@ -52,7 +61,7 @@ class Dialogue {
   // Opens an empty conversation in the engine. `engine` and `chat_template` outlive this.
   static Result<Dialogue> Create(Engine* engine, const ChatTemplate* chat_template,
                                  SystemText system);
-  // Takes over a conversation that was restored.
+  // Takes over a conversation that was restored. REQUIRES: records within its log.
   Dialogue(Engine* engine, const ChatTemplate* chat_template, ConversationId id,
            DialogueState state);
   Dialogue(Dialogue&& other) noexcept;
@@ -60,9 +69,12 @@ class Dialogue {
   ~Dialogue();  // closes the conversation
 
   ConversationId id() const { return id_; }
-  const DialogueState& state() const { return state_; }
-  const SystemText& system() const { return state_.system; }
-  const std::vector<TurnRecord>& turns() const { return state_.turns; }
+  const SystemText& system() const { return system_; }
+  bool system_is_new() const { return system_is_new_; }
+  size_t turn_count() const { return turns_.size(); }
+  // Record i in the order of the log, its text put together from the log. REQUIRES: i <
+  // turn_count().
+  TurnRecord turn(size_t i) const;
   // How many messages of the user there are.
   int64_t user_turns() const;
 
@@ -72,8 +84,8 @@ class Dialogue {
 
   // Says `text` as the user and lets the model answer: renders what is new, submits it with the
   // settings of `request` (whose tokens are filled in here) and steps the engine until the turn has
-  // ended. The answer goes to `sink` and into turns(). A set `*interrupted` (may be null) cancels
-  // it. Errors: the template refused the message (kUsage).
+  // ended. The answer goes to `sink` and into the records. A set `*interrupted` (may be null)
+  // cancels it. Errors: the template refused the message (kUsage).
   Result<TurnEnd> Say(std::string_view text, TurnRequest request, Sink* sink,
                       const std::atomic<bool>* interrupted);
 
@@ -91,10 +103,18 @@ class Dialogue {
     std::string text;
   };
   class Recorder;
+  struct Turn {
+    std::string_view role;
+    LogIndex from, to;
+    LogIndex text_from, text_to;  // the tokens that spell the text; texts_ has it if there are none
+  };
 
   LogIndex log_end() const;
   Result<std::vector<TokenId>> RenderNew(std::string_view text) const;
   Result<Outcome> Run(TurnRequest request, Sink* sink, const std::atomic<bool>* interrupted);
+  void AddTurn(std::string_view role, std::string_view text, LogIndex from, LogIndex to);
+  // Sets the tokens of `turn` that spell `text`, if some do.
+  bool FindText(std::string_view text, Turn* turn) const;
   // Notes the message whose tokens begin at `from`, and that the system text was said with it.
   // False when none of its tokens was read.
   bool RecordMessage(std::string_view text, LogIndex from, LogIndex to, bool whole);
@@ -102,7 +122,10 @@ class Dialogue {
   Engine* engine_;
   const ChatTemplate* chat_template_;
   ConversationId id_ = 0;
-  DialogueState state_;
+  SystemText system_;
+  bool system_is_new_ = true;
+  std::deque<Turn> turns_;
+  std::map<size_t, std::string> texts_;  // by index into turns_
 };
 
 }  // namespace mooring

@@ -7,12 +7,11 @@
 #include <cmath>
 #include <iterator>
 
+#include "text/jinja_predicates.h"
 #include "text/utf8.h"
 
 namespace mooring::jinja {
 namespace {
-
-using Function = Result<Value> (*)(const Call&);
 
 struct Entry {
   std::string_view name;
@@ -381,34 +380,6 @@ Result<Value> CountMethod(const Call& call) {
   return Make(Json(count));
 }
 
-template <bool (*kPredicate)(const Json&)>
-Result<Value> Is(const Call& call) {
-  return Make(Json(kPredicate(*call.input)));
-}
-bool IsDefined(const Json& v) { return !v.is_discarded(); }
-bool IsUndefined(const Json& v) { return v.is_discarded(); }
-bool IsNone(const Json& v) { return v.is_null(); }
-bool IsString(const Json& v) { return v.is_string(); }
-bool IsMapping(const Json& v) { return v.is_object(); }
-bool IsSequence(const Json& v) { return v.is_string() || v.is_structured(); }
-bool IsBoolean(const Json& v) { return v.is_boolean(); }
-bool IsNumber(const Json& v) { return v.is_number() || v.is_boolean(); }
-bool IsInteger(const Json& v) { return v.is_number_integer(); }
-bool IsFloat(const Json& v) { return v.is_number_float(); }
-bool IsTrueValue(const Json& v) { return v.is_boolean() && IsTrue(v); }
-bool IsFalseValue(const Json& v) { return v.is_boolean() && !IsTrue(v); }
-bool IsOdd(const Json& v) { return ToInt(v).value_or(0) % 2 != 0; }
-bool IsEven(const Json& v) { return ToInt(v).value_or(1) % 2 == 0; }
-
-Result<Value> IsIn(const Call& call) {
-  if (call.args.empty()) return Fault("'in' needs a container");
-  return Make(Json(Contains(*call.args[0], *call.input)));
-}
-Result<Value> IsEqualTo(const Call& call) {
-  if (call.args.empty()) return Fault(fmt::format("'{}' needs a value", call.name));
-  return Make(Json(IsEqual(*call.input, *call.args[0])));
-}
-
 Result<Value> Range(const Call& call) {
   std::vector<int64_t> bounds;
   for (const Value& arg : call.args) {
@@ -471,16 +442,6 @@ constexpr Entry kFilters[] = {{"trim", StripText<true, true>},
                               {"selectattr", SelectAttr},
                               {"rejectattr", RejectAttr},
                               {"map", MapFilter}};
-constexpr Entry kTests[] = {{"defined", Is<IsDefined>},   {"undefined", Is<IsUndefined>},
-                            {"none", Is<IsNone>},         {"string", Is<IsString>},
-                            {"mapping", Is<IsMapping>},   {"iterable", Is<IsSequence>},
-                            {"sequence", Is<IsSequence>}, {"boolean", Is<IsBoolean>},
-                            {"number", Is<IsNumber>},     {"integer", Is<IsInteger>},
-                            {"float", Is<IsFloat>},       {"true", Is<IsTrueValue>},
-                            {"false", Is<IsFalseValue>},  {"odd", Is<IsOdd>},
-                            {"even", Is<IsEven>},         {"in", IsIn},
-                            {"equalto", IsEqualTo},       {"eq", IsEqualTo},
-                            {"sameas", IsEqualTo}};
 constexpr Entry kMethods[] = {{"strip", StripText<true, true>},
                               {"lstrip", StripText<true, false>},
                               {"rstrip", StripText<false, true>},
@@ -515,7 +476,7 @@ Function FindFunction(CallKind kind, std::string_view name) {
     case CallKind::kFilter:
       return in(kFilters);
     case CallKind::kTest:
-      return in(kTests);
+      return FindTest(name);
     case CallKind::kMethod:
       return in(kMethods);
     case CallKind::kFunction:

@@ -30,6 +30,8 @@ struct Call {
   const Value* Arg(size_t index, std::string_view keyword) const;
 };
 
+using Function = Result<Value> (*)(const Call&);
+
 enum class CallKind { kFilter, kTest, kMethod, kFunction };
 
 bool IsKnown(CallKind kind, std::string_view name);

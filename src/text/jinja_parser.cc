@@ -5,88 +5,27 @@
 #include <algorithm>
 #include <charconv>
 #include <cstdlib>
-#include <optional>
 
 #include "text/jinja_builtins.h"
-#include "text/jinja_lexer.h"
+#include "text/jinja_cursor.h"
 
-// Parse functions return null (or stop) after the first error, which `error_` keeps; callers need
+// Parse functions return null (or stop) after the first error, which the cursor keeps; callers need
 // only look at it before they depend on what they got.
 namespace mooring::jinja {
 namespace {
 
-class Parser {
+class Parser : private LexemeCursor {
  public:
-  explicit Parser(std::vector<Lexeme> lexemes) : lexemes_(std::move(lexemes)) {}
+  explicit Parser(std::vector<Lexeme> lexemes) : LexemeCursor(std::move(lexemes)) {}
 
   Result<Body> Run() {
     Body body = ParseBody();
     if (!failed() && !IsKind(LexKind::kEnd)) Fail("a block ends that was not begun", Here().text);
-    if (failed()) return *error_;
+    if (failed()) return error();
     return body;
   }
 
  private:
-  class Nesting {
-   public:
-    explicit Nesting(Parser* parser) : parser_(parser) {
-      if (++parser_->nesting_ > kMaxNesting) {
-        parser_->Fail(fmt::format("it nests deeper than {}", kMaxNesting), parser_->Here().text);
-      }
-    }
-    ~Nesting() { --parser_->nesting_; }
-    Nesting(const Nesting&) = delete;
-    Nesting& operator=(const Nesting&) = delete;
-
-   private:
-    Parser* parser_;
-  };
-
-  // --- lexemes ---
-  const Lexeme& Here() const { return lexemes_[at_]; }
-  const Lexeme& Ahead(size_t count) const {
-    return lexemes_[std::min(at_ + count, lexemes_.size() - 1)];
-  }
-  bool failed() const { return error_.has_value(); }
-  bool IsKind(LexKind kind) const { return Here().kind == kind; }
-  bool IsOp(std::string_view op) const { return IsKind(LexKind::kOperator) && Here().text == op; }
-  bool IsWord(std::string_view word) const { return IsKind(LexKind::kName) && Here().text == word; }
-  std::string Take() {
-    std::string text = Here().text;
-    if (!IsKind(LexKind::kEnd)) ++at_;
-    return text;
-  }
-  bool TakeOp(std::string_view op) {
-    if (!IsOp(op)) return false;
-    ++at_;
-    return true;
-  }
-  bool TakeWord(std::string_view word) {
-    if (!IsWord(word)) return false;
-    ++at_;
-    return true;
-  }
-  void Fail(std::string what, std::string found) {
-    if (!failed()) error_ = TemplateError(std::move(what), Here().line, std::move(found));
-  }
-  void FailExpecting(std::string_view expected) {
-    Fail(fmt::format("{} is missing", expected), fmt::format("'{}'", Here().text));
-  }
-  void NeedOp(std::string_view op) {
-    if (!TakeOp(op)) FailExpecting(fmt::format("'{}'", op));
-  }
-  void NeedKind(LexKind kind, std::string_view expected) {
-    if (IsKind(kind)) {
-      ++at_;
-    } else {
-      FailExpecting(expected);
-    }
-  }
-  std::string NeedName() {
-    if (IsKind(LexKind::kName)) return Take();
-    FailExpecting("a name");
-    return {};
-  }
   void EndBlock() { NeedKind(LexKind::kBlockEnd, "'%}'"); }
 
   // --- statements ---
@@ -100,7 +39,7 @@ class Parser {
       if (IsKind(LexKind::kText)) {
         stmt.text = Take();
       } else if (IsKind(LexKind::kOutputBegin)) {
-        ++at_;
+        Skip();
         stmt.kind = StmtKind::kOutput;
         stmt.expr = ParseTuple();
         NeedKind(LexKind::kOutputEnd, "'}}'");
@@ -110,7 +49,7 @@ class Parser {
             (word.text.starts_with("end") || word.text == "else" || word.text == "elif")) {
           return body;
         }
-        ++at_;
+        Skip();
         ParseBlock(&stmt);
       }
       body.push_back(std::move(stmt));
@@ -120,7 +59,7 @@ class Parser {
 
   // Eats `{% word %}`.
   void NeedBlock(std::string_view word) {
-    if (IsKind(LexKind::kBlockBegin)) ++at_;
+    if (IsKind(LexKind::kBlockBegin)) Skip();
     if (!TakeWord(word)) return FailExpecting(fmt::format("'{{% {} %}}'", word));
     EndBlock();
   }
@@ -142,7 +81,7 @@ class Parser {
     if (IsWord("break") || IsWord("continue")) {
       if (loops_ == 0) return Fail("it leaves a loop where there is none", word);
       stmt->kind = word == "break" ? StmtKind::kBreak : StmtKind::kContinue;
-      ++at_;
+      Skip();
       return EndBlock();
     }
     Fail("it uses a block that is not supported", fmt::format("'{{% {} %}}'", word));
@@ -157,7 +96,7 @@ class Parser {
       branch.body = ParseBody();
       stmt->branches.push_back(std::move(branch));
       if (failed() || !AtBlock("elif")) break;
-      at_ += 2;
+      Skip(2);
     }
     if (AtBlock("else")) {
       NeedBlock("else");
@@ -289,7 +228,7 @@ class Parser {
     }
     if (TakeWord("in")) return "in";
     if (IsWord("not") && Ahead(1).kind == LexKind::kName && Ahead(1).text == "in") {
-      at_ += 2;
+      Skip(2);
       return "not in";
     }
     return {};
@@ -426,7 +365,7 @@ class Parser {
       const Lexeme& next = Ahead(1);
       if (IsKind(LexKind::kName) && next.kind == LexKind::kOperator && next.text == "=") {
         std::string keyword = Take();
-        ++at_;
+        Skip();
         ExprPtr value = ParseExpr();
         Deepen(call, value);
         call->keywords.emplace_back(std::move(keyword), std::move(value));
@@ -507,7 +446,7 @@ class Parser {
 
   ExprPtr ParseTest(ExprPtr input) {
     const bool negated = TakeWord("not");
-    std::string name = IsOp("==") ? (++at_, "eq") : NeedName();
+    std::string name = IsOp("==") ? (Skip(), "eq") : NeedName();
     if (name == "True" || name == "False" || name == "None") name = MapAscii(name, false);
     if (!failed() && !IsKnown(CallKind::kTest, name)) {
       Fail("it uses a test that is not supported", fmt::format("'{}'", name));
@@ -528,11 +467,7 @@ class Parser {
     return test;
   }
 
-  std::vector<Lexeme> lexemes_;
-  size_t at_ = 0;
-  int nesting_ = 0;
   int loops_ = 0;
-  std::optional<Error> error_;
 };
 
 }  // namespace

@@ -9,7 +9,7 @@
 
 #include "kernels/cpu/math-inl.h"
 #include "kernels/cpu/page_sight.h"
-#include "kernels/cpu/rows-inl.h"
+#include "kernels/cpu/turn-inl.h"
 #include "kernels/kernels.h"
 
 namespace mooring::MOORING_ISA {
@@ -84,55 +84,6 @@ template <typename Items>
 
 [[gnu::always_inline]] inline void Fetch(const std::byte* p, int64_t bytes) {
   for (int64_t i = 0; i < bytes; i += 64) __builtin_prefetch(p + i);
-}
-
-// The two halves of kLanes pairs.
-struct Pair {
-  Vec::F a;
-  Vec::F b;
-};
-[[gnu::always_inline]] inline Pair TurnPair(Pair x, Vec::F cosine, Vec::F sine) {
-  return {Vec::Fms(x.a, cosine, Vec::Mul(x.b, sine)), Vec::Fma(x.a, sine, Vec::Mul(x.b, cosine))};
-}
-
-// Turns `head_count` heads, [head_count, head_dim] each way, and multiplies them by `scale`.
-void TurnHeads(const float* heads, int head_count, int head_dim, const HeadTurn& turn, float scale,
-               float* turned) {
-  const Vec::F factor = Vec::Set(scale);
-  const int half = turn.half_dim;
-  int i = 0;
-  for (; i + Vec::kLanes <= half; i += Vec::kLanes) {
-    const Vec::F cosine = Vec::Mul(Vec::Load(turn.cosines + i), factor);
-    const Vec::F sine = Vec::Mul(Vec::Load(turn.sines + i), factor);
-    for (int g = 0; g < head_count; ++g) {
-      const float* x = heads + g * head_dim + i;
-      const Pair pair = TurnPair({Vec::Load(x), Vec::Load(x + half)}, cosine, sine);
-      Vec::Store(turned + g * head_dim + i, pair.a);
-      Vec::Store(turned + g * head_dim + i + half, pair.b);
-    }
-  }
-  if (i < half) {
-    const int rest = half - i;
-    const Vec::F cosine = Vec::Mul(Vec::Load(turn.cosines + i, rest), factor);
-    const Vec::F sine = Vec::Mul(Vec::Load(turn.sines + i, rest), factor);
-    for (int g = 0; g < head_count; ++g) {
-      const float* x = heads + g * head_dim + i;
-      const Pair pair = TurnPair({Vec::Load(x, rest), Vec::Load(x + half, rest)}, cosine, sine);
-      Vec::Store(turned + g * head_dim + i, pair.a, rest);
-      Vec::Store(turned + g * head_dim + i + half, pair.b, rest);
-    }
-  }
-  for (int g = 0; g < head_count; ++g) {
-    const float* x = heads + g * head_dim;
-    int d = 2 * half;
-    for (; d + Vec::kLanes <= head_dim; d += Vec::kLanes) {
-      Vec::Store(turned + g * head_dim + d, Vec::Mul(Vec::Load(x + d), factor));
-    }
-    if (d < head_dim) {
-      const int rest = head_dim - d;
-      Vec::Store(turned + g * head_dim + d, Vec::Mul(Vec::Load(x + d, rest), factor), rest);
-    }
-  }
 }
 
 // dots[g][slot] = turned query g . key of the slot, over items [begin, end).
@@ -437,55 +388,6 @@ void AttendPages(const AttendTask& task, int64_t page_begin, int64_t page_end, f
       default:
         AttendPage<HalfItems>(task, task.pages[p], next, parts, states);
     }
-  }
-}
-
-// A head in blocks of bytes: item d to items[d * step], the scale of block b to scales[b, 0].
-void AppendBytes(const float* head, int head_dim, int64_t step, int8_t* items, uint16_t* scales) {
-  alignas(64) float padded[kMaxHeadDim + Vec::kLanes] = {};
-  __builtin_memcpy(padded, head, sizeof(float) * static_cast<size_t>(head_dim));
-  Int8Block blocks[kMaxHeadDim / kBlockItems];
-  const int block_count = (head_dim + kBlockItems - 1) / kBlockItems;
-  QuantizeInt8(padded, int64_t{block_count} * kBlockItems, blocks);
-  for (int d = 0; d < head_dim; ++d) {
-    items[d * step] = blocks[d / kBlockItems].quant[d % kBlockItems];
-  }
-  for (int b = 0; b < block_count; ++b) scales[b * kPageSlots] = HalfFromFloat(blocks[b].scale);
-}
-
-void Append(const PageLayout& layout, const RotaryTable* rotary, int slot, const float* key,
-            const float* value, std::byte* page) {
-  const int head_dim = layout.head_dim;
-  const int64_t item_count = int64_t{kPageSlots} * head_dim;
-  alignas(64) float turned[kMaxHeadDim + Vec::kLanes];
-  TurnHeads(key, 1, head_dim, TurnBy(rotary, slot), 1.0F, turned);
-  if (layout.dtype == DType::kF32) {
-    auto* keys = reinterpret_cast<float*>(page);
-    for (int d = 0; d < head_dim; ++d) keys[d * kPageSlots + slot] = turned[d];
-    __builtin_memcpy(keys + item_count + int64_t{slot} * head_dim, value,
-                     sizeof(float) * static_cast<size_t>(head_dim));
-    return;
-  }
-  if (layout.dtype == DType::kQ8_0) {
-    std::byte* values = page + layout.key_bytes();
-    AppendBytes(turned, head_dim, kPageSlots, reinterpret_cast<int8_t*>(page) + slot,
-                reinterpret_cast<uint16_t*>(page + layout.scales_offset()) + slot);
-    AppendBytes(value, head_dim, 1, reinterpret_cast<int8_t*>(values) + int64_t{slot} * head_dim,
-                reinterpret_cast<uint16_t*>(values + layout.scales_offset()) + slot);
-    return;
-  }
-  auto* keys = reinterpret_cast<uint16_t*>(page);
-  uint16_t* values = keys + item_count + int64_t{slot} * head_dim;
-  alignas(64) uint16_t halves[kMaxHeadDim + Vec::kLanes];
-  for (int d = 0; d < head_dim; d += Vec::kLanes) Vec::StoreHalf(halves + d, Vec::Load(turned + d));
-  for (int d = 0; d < head_dim; ++d) keys[d * kPageSlots + slot] = halves[d];
-  int d = 0;
-  for (; d + Vec::kLanes <= head_dim; d += Vec::kLanes) {
-    Vec::StoreHalf(values + d, Vec::Load(value + d));
-  }
-  if (d < head_dim) {
-    Vec::StoreHalf(halves, Vec::Load(value + d, head_dim - d));
-    __builtin_memcpy(values + d, halves, sizeof(uint16_t) * static_cast<size_t>(head_dim - d));
   }
 }
 

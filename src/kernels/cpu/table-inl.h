@@ -2,6 +2,7 @@
 #ifndef MOORING_KERNELS_CPU_TABLE_INL_H_
 #define MOORING_KERNELS_CPU_TABLE_INL_H_
 
+#include "kernels/cpu/append-inl.h"
 #include "kernels/cpu/attend-inl.h"
 #include "kernels/cpu/cpu.h"
 #include "kernels/cpu/formats-inl.h"
