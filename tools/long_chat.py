@@ -55,6 +55,14 @@ def fresh_loss(mooring, model, replies):
     return total / max(tokens, 1)
 
 
+def resident_bytes(pid):
+    """Exact, which the counter that a process reads of itself is not: the kernel keeps that per core."""
+    for line in open(f"/proc/{pid}/smaps_rollup", encoding="ascii"):
+        if line.startswith("Rss:"):
+            return int(line.split()[1]) * 1024
+    raise RuntimeError("no Rss in smaps_rollup")
+
+
 def talk(arguments):
     command = [arguments.mooring, "--json", "--quiet", "chat", "--new", "--model", arguments.model,
                "--window", str(arguments.window), "--max-tokens", str(arguments.max_tokens),
@@ -68,7 +76,7 @@ def talk(arguments):
             line = child.stdout.readline()
             if not line:
                 sys.exit(f"the talk ended after {len(turns)} turns")
-            turns.append(json.loads(line))
+            turns.append(json.loads(line) | {"resident_bytes": resident_bytes(child.pid)})
             if len(turns) % 20 == 0:
                 last = turns[-1]
                 print(f"{len(turns)} turns, {last['log_tokens']} tokens, "
