@@ -21,7 +21,8 @@ namespace {
 constexpr double kLossTolerance = 2e-3;
 constexpr double kMeanTolerance = 1e-4;
 constexpr double kLogitTolerance = 5e-3;
-constexpr double kQuantisedMeanTolerance = 0.005;
+constexpr double kRoundedMeanTolerance = 0.005;  // fp16 and auto
+constexpr double kInt8MeanTolerance = 0.01;      // int8 forced
 constexpr double kGreedyMargin = 0.02;
 
 struct Setting {
@@ -39,6 +40,8 @@ std::string NameOfSetting(const Setting& setting) {
   *out << NameOfSetting(setting);
 }
 
+bool FullMatrix() { return std::getenv("MOORING_TEST_FULL_MATRIX") != nullptr; }
+
 // Every runnable table in floats.
 std::vector<Setting> FloatSettings() {
   std::vector<Setting> settings;
@@ -51,13 +54,19 @@ std::vector<Setting> FloatSettings() {
 // The same, and the best one as users run it.
 std::vector<Setting> AllSettings() {
   std::vector<Setting> settings = FloatSettings();
-  settings.push_back({std::string(RunnableKernels()[0]->name), Precision::kAuto, DType::kQ8_0});
+  const std::string best(RunnableKernels()[0]->name);
+  settings.push_back({best, Precision::kAuto, DType::kQ8_0});
+  if (FullMatrix()) {
+    settings.push_back({best, Precision::kAuto, DType::kF16});
+    settings.push_back({best, Precision::kF16, DType::kF16});
+    settings.push_back({best, Precision::kInt8, DType::kQ8_0});
+  }
   return settings;
 }
 
 // How many of a file's tokens a table reads here: sanitizers and scalar code are slow.
 size_t TokenLimit(const Setting& setting, size_t all, size_t scalar) {
-  if (std::getenv("MOORING_TEST_FULL_MATRIX") != nullptr) return all;
+  if (FullMatrix()) return all;
 #ifdef MOORING_DCHECKS
   return std::min<size_t>(scalar, setting.isa == "ref" ? 48 : 160);
 #else
@@ -109,7 +118,8 @@ class GoldenTest : public testing::TestWithParam<Setting> {
     } else {
       // On a few hundred tokens chance moves the mean more than on the whole file.
       const double few = losses.size() < 1000 ? 4.0 : 1.0;
-      EXPECT_LT(std::abs(mean), kQuantisedMeanTolerance * few);
+      const bool int8 = GetParam().precision == Precision::kInt8;
+      EXPECT_LT(std::abs(mean), (int8 ? kInt8MeanTolerance : kRoundedMeanTolerance) * few);
     }
   }
 
