@@ -97,6 +97,13 @@ Result<std::unique_ptr<Engine>> Engine::Create(const Model* model, const Tokeniz
                  .expected = fmt::format("at most {}", arch.vocab_size),
                  .found = fmt::format("{}", tokenizer->vocab_size())};
   }
+  if (arch.vocab_size - 1 > TokenLog::kMaxToken) {
+    return Error{.kind = ErrorKind::kModelInvalid,
+                 .what = "the model has more tokens than the log has room for",
+                 .where = model->file().path().string(),
+                 .expected = fmt::format("at most {}", TokenLog::kMaxToken + 1),
+                 .found = fmt::format("{}", arch.vocab_size)};
+  }
   const PageLayout layout = {options.key_value, arch.head_dim};
   const int heads = arch.layer_count() * arch.kv_heads;
   const int64_t pages =

@@ -7,7 +7,7 @@
 namespace mooring {
 
 size_t TokenLog::CopyLast(std::span<TokenId> out) const {
-  const size_t count = std::min(out.size(), entries_.size());
+  const size_t count = std::min(out.size(), static_cast<size_t>(size_));
   const auto first = end() - static_cast<int64_t>(count);
   for (size_t i = 0; i < count; ++i) out[i] = token(first + static_cast<int64_t>(i));
   return count;
@@ -23,13 +23,22 @@ size_t TokenLog::CopyLastGenerated(std::span<TokenId> out) const {
 }
 
 void TokenLog::Append(TokenId token, bool generated) {
-  DCHECK(token >= 0);
-  entries_.push_back(static_cast<uint32_t>(token) | (generated ? kGeneratedBit : 0));
+  DCHECK(token >= 0 && token <= kMaxToken);
+  if (size_ % kPieceTokens == 0) pieces_.emplace_back().reserve(kPieceTokens * kEntryBytes);
+  const uint32_t entry = static_cast<uint32_t>(token) << 1 | (generated ? 1U : 0U);
+  for (int shift = 0; shift < 24; shift += 8) {
+    pieces_.back().push_back(static_cast<uint8_t>(entry >> shift));
+  }
+  ++size_;
 }
 
 void TokenLog::Rewind(int64_t count) {
-  CHECK(count >= 0 && count <= end().value);
-  entries_.resize(entries_.size() - static_cast<size_t>(count));
+  CHECK(count >= 0 && count <= size_);
+  size_ -= count;
+  pieces_.resize(static_cast<size_t>((size_ + kPieceTokens - 1) / kPieceTokens));
+  if (const int64_t last = size_ % kPieceTokens; last > 0) {
+    pieces_.back().resize(static_cast<size_t>(last * kEntryBytes));
+  }
 }
 
 }  // namespace mooring
