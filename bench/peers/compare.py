@@ -161,22 +161,24 @@ def main():
     arguments = parser.parse_args()
     arguments.mooring, arguments.peer = str(arguments.mooring), str(arguments.peer)
     pair = Pair(arguments)
-    results = []
-    for case in CASES:
-        results.append(compare(pair, case, arguments.rounds))
-        print(table(results[-1:]).splitlines()[-1], flush=True)
-    for case in MEMORY:
-        # Memory hardly varies, and where nothing is asked for, one look is enough.
-        results.append(compare_memory(pair, case, min(arguments.rounds, 3 if case[2] else 1)))
-        print(table(results[-1:]).splitlines()[-1], flush=True)
     peer_flags = pathlib.Path(arguments.peer).with_name("flags.txt")
     report = {"machine": machine(), "threads": arguments.threads, "rounds": arguments.rounds,
               "peer_build": peer_flags.read_text(encoding="utf-8") if peer_flags.exists() else None,
-              "results": results}
-    arguments.out.mkdir(parents=True, exist_ok=True)
-    (arguments.out / "llama_cpp.json").write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
-    (arguments.out / "llama_cpp.md").write_text(table(results), encoding="utf-8")
-    print(table(results))
+              "results": []}
+
+    def keep(result):
+        report["results"].append(result)
+        arguments.out.mkdir(parents=True, exist_ok=True)
+        (arguments.out / "llama_cpp.json").write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
+        (arguments.out / "llama_cpp.md").write_text(table(report["results"]), encoding="utf-8")
+        print(table([result]).splitlines()[-1], flush=True)
+
+    # Kept case by case: a run that is stopped has not run for nothing.
+    for case in CASES:
+        keep(compare(pair, case, arguments.rounds))
+    for case in MEMORY:
+        # Memory hardly varies, and where nothing is asked for, one look is enough.
+        keep(compare_memory(pair, case, min(arguments.rounds, 3 if case[2] else 1)))
 
 
 if __name__ == "__main__":
