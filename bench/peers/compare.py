@@ -61,6 +61,8 @@ def run(command, watch_memory=False):
     if child.returncode != 0:
         sys.exit(f"{' '.join(map(str, command))} failed:\n{err}")
     result = json.loads(out.strip().splitlines()[-1])
+    if "model" in result:
+        result["model"] = pathlib.Path(result["model"]).name  # where it lies is of no interest
     if watch_memory:
         result["peak_pss_from_outside"] = peak
     return result

@@ -5,8 +5,8 @@
 // the message then covers those tokens only, and a message of which nothing was read leaves no
 // record at all.
 //
-// Of a message only the place of its words in the log is kept: the log is nearly all that a talk adds
-// to memory. Words that the tokens do not spell (a template trims them) are kept beside.
+// Of a message only the place of its words in the log is kept: the log is nearly all that a talk
+// adds to memory. Words that the tokens do not spell (a template trims them) are kept beside.
 //
 // Thread rule: the engine's thread only.
 #ifndef MOORING_TALK_DIALOGUE_H_
