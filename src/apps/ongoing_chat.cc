@@ -100,11 +100,7 @@ Status OngoingChat::Answer(std::string_view text) {
     Leave();
     return sink.written();
   }
-  int64_t new_tokens = 0;
-  for (size_t i = turns_before; i < dialogue_->turn_count(); ++i) {
-    const TurnRecord turn = dialogue_->turn(i);
-    if (turn.role == "user") new_tokens = turn.to - turn.from;
-  }
+  const int64_t new_tokens = dialogue_->MessageTokens(turns_before);
   if (json) {
     PrintTurnJson(sink, new_tokens);
   } else {

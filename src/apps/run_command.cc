@@ -127,10 +127,7 @@ Status AnswerChat(const CommandContext& context, const Runtime& runtime, std::st
   MOORING_ASSIGN_OR_RETURN([[maybe_unused]] const TurnEnd end,
                            dialogue.Say(prompt, std::move(request), sink, context.interrupted));
   facts.id = dialogue.id();
-  for (size_t i = 0; i < dialogue.turn_count(); ++i) {
-    const TurnRecord turn = dialogue.turn(i);
-    if (turn.role == "user") facts.prompt_tokens = turn.to - turn.from;
-  }
+  facts.prompt_tokens = dialogue.MessageTokens(0);
   return Report(context, runtime, *sink, facts);
 }
 

@@ -131,6 +131,13 @@ TurnRecord Dialogue::turn(size_t i) const {
   return record;
 }
 
+int64_t Dialogue::MessageTokens(size_t first) const {
+  for (size_t i = turns_.size(); i > first; --i) {
+    if (turns_[i - 1].role == "user") return turns_[i - 1].to - turns_[i - 1].from;
+  }
+  return 0;
+}
+
 void Dialogue::AddTurn(std::string_view role, std::string_view text, LogIndex from, LogIndex to) {
   Turn turn = {KnownRole(role), from, to, from, from};
   CHECK(!turn.role.empty());

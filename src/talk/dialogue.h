@@ -74,6 +74,9 @@ class Dialogue {
   // Record i in the order of the log, its text put together from the log. REQUIRES: i <
   // turn_count().
   TurnRecord turn(size_t i) const;
+  // How many tokens the last message of the user took, of the records from `first` on; 0 when none
+  // of them is the user's.
+  int64_t MessageTokens(size_t first) const;
   // How many messages of the user there are.
   int64_t user_turns() const;
 
