@@ -50,24 +50,27 @@ int ScheduleRows(std::span<const WaitingWork> work, const StepBudget& budget, in
   first %= count;
   Remaining remaining(budget);
   const auto at = [&](int turn) { return static_cast<size_t>((first + turn) % count); };
-  // Replies under way first.
-  for (int turn = 0; turn < count; ++turn) {
-    if (work[at(turn)].pending_rows == 1) remaining.Give(work[at(turn)], 1, &rows[at(turn)]);
-  }
-  // Then whoever reads, a page in turn, until nothing more can be given.
   int next_first = first;
+  // Replies under way first. One that finds no room leads the next step.
+  bool refused = false;
+  for (int turn = 0; turn < count; ++turn) {
+    const size_t i = at(turn);
+    if (work[i].pending_rows != 1 || remaining.Give(work[i], 1, &rows[i]) > 0 || refused) continue;
+    refused = true;
+    next_first = static_cast<int>(i);
+  }
+  // Then whoever reads, a page in turn, until nothing more can be given. The reader behind the one
+  // that led this step leads the next: the last one served may have been cut short.
+  bool led = refused;
   for (bool given = true; given;) {
     given = false;
     for (int turn = 0; turn < count; ++turn) {
       const size_t i = at(turn);
-      const int64_t pending = work[i].pending_rows - rows[i];
-      if (pending <= 0) continue;
-      const int got = remaining.Give(work[i], kPageSlots, &rows[i]);
-      if (got == 0) continue;
+      if (work[i].pending_rows <= rows[i]) continue;
+      if (remaining.Give(work[i], kPageSlots, &rows[i]) == 0) continue;
       given = true;
-      // Whoever got less than its share has the first turn of the next step.
-      const bool cut = got < std::min<int64_t>(pending, kPageSlots);
-      next_first = (static_cast<int>(i) + (cut ? 0 : 1)) % count;
+      if (!led) next_first = (static_cast<int>(i) + 1) % count;
+      led = true;
     }
   }
   return next_first;

@@ -2,8 +2,8 @@
 //
 // A conversation that is generating needs one row and comes first, so that a long prompt never
 // stalls others. What is left of the budget is shared among those that read, a page at a time in
-// turn; the turn starts with the conversation that was cut short, or behind the one served last, so
-// that nobody starves.
+// turn, and each step begins one reader later than the last, so that nobody starves, however small
+// the budget.
 //
 // Thread rule: pure function.
 #ifndef MOORING_ENGINE_SCHEDULER_H_
