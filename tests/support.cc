@@ -81,12 +81,13 @@ TurnEnd RunTurn(Engine& engine, ConversationId id, TurnRequest request, Sink* si
   return *watch.end_;
 }
 
-std::vector<double> Losses(Engine& engine, std::span<const TokenId> tokens) {
+std::vector<double> Losses(Engine& engine, std::span<const TokenId> tokens, Sink* also) {
   class LossSink : public Sink {
    public:
-    LossSink(const Kernels& kernels, std::span<const TokenId> tokens)
-        : kernels_(kernels), tokens_(tokens) {}
+    LossSink(const Kernels& kernels, std::span<const TokenId> tokens, Sink* also)
+        : kernels_(kernels), tokens_(tokens), also_(also) {}
     void OnLogits(LogIndex index, std::span<const float> logits) override {
+      if (also_ != nullptr) also_->OnLogits(index, logits);
       const auto next = static_cast<size_t>(index.value) + 1;
       if (next >= tokens_.size()) return;
       losses_.push_back(kernels_.LogSumExp(logits.data(), static_cast<int64_t>(logits.size())) -
@@ -97,8 +98,9 @@ std::vector<double> Losses(Engine& engine, std::span<const TokenId> tokens) {
    private:
     const Kernels& kernels_;
     std::span<const TokenId> tokens_;
+    Sink* also_;
   };
-  LossSink sink(engine.model().backend().kernels(), tokens);
+  LossSink sink(engine.model().backend().kernels(), tokens, also);
   const auto id = engine.Open();
   CHECK(id.ok(), "{}", id.error().Message());
   TurnRequest request;

@@ -66,7 +66,8 @@ class RecordingSink : public Sink {
 TurnEnd RunTurn(Engine& engine, ConversationId id, TurnRequest request, Sink* sink);
 
 // -log p(tokens[i + 1] | tokens[0..i]) for every i but the last, read in chunks of step_rows.
-std::vector<double> Losses(Engine& engine, std::span<const TokenId> tokens);
+// `also`, if any, gets the logits of every row.
+std::vector<double> Losses(Engine& engine, std::span<const TokenId> tokens, Sink* also = nullptr);
 
 }  // namespace mooring::test
 
