@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/process_memory.h"
 #include "base/random.h"
+#include "bench/engine/cost.h"
 
 namespace mooring {
 namespace {
@@ -32,35 +33,11 @@ double Quantile(std::vector<double> values, double share) {
   return values[std::clamp<size_t>(at, 1, values.size()) - 1];
 }
 
-// Multiply-adds and bytes that a token costs beside attention.
-struct TokenCost {
-  double layer_macs = 0;
-  double head_macs = 0;
-  double weight_bytes = 0;  // read once per step
-};
-
-TokenCost CostOf(const Model& model) {
-  TokenCost cost;
-  const auto add = [&cost](const Projection& projection, double* macs) {
-    *macs += static_cast<double>(projection.outputs() * projection.inputs());
-    cost.weight_bytes += static_cast<double>(projection.weight.bytes());
-  };
-  for (const LayerWeights& layer : model.weights().layers) {
-    for (const Projection* projection :
-         {&layer.query, &layer.key, &layer.value, &layer.attention_output, &layer.gate, &layer.up,
-          &layer.down}) {
-      add(*projection, &cost.layer_macs);
-    }
-  }
-  add(model.weights().output, &cost.head_macs);
-  return cost;
-}
-
 // One engine with conversations that have been read to some depth.
 class Bench {
  public:
   Bench(const Model& model, const Tokenizer& tokenizer, const BenchOptions& options)
-      : model_(model), tokenizer_(tokenizer), options_(options), cost_(CostOf(model)) {}
+      : model_(model), tokenizer_(tokenizer), options_(options) {}
 
   Status Prefill(BenchResult* result);
   Status Decode(int64_t depth, int64_t window, BenchResult* result);
@@ -126,27 +103,17 @@ class Bench {
     return milliseconds.ok() ? Status() : Status(milliseconds.error());
   }
 
-  // What `rows` rows in one step, each attending to `attended` tokens, move and multiply.
-  void AddRates(double milliseconds, double steps, double rows_per_step, double attended,
-                double logit_rows_per_step, BenchResult* result) const {
-    const Arch& arch = model_.arch();
-    const PageLayout layout = {options_.key_value, arch.head_dim};
-    const double token_bytes =
-        static_cast<double>(layout.page_bytes()) / kPageSlots * arch.kv_heads * arch.layer_count();
-    const double attention_macs =
-        2.0 * static_cast<double>(arch.query_dim()) * arch.layer_count() * attended;
-    const double macs = steps * (rows_per_step * (cost_.layer_macs + attention_macs) +
-                                 logit_rows_per_step * cost_.head_macs);
-    const double bytes =
-        steps * (cost_.weight_bytes + static_cast<double>(ids_.size()) * token_bytes * attended);
-    result->gmac_per_second = macs / milliseconds / 1e6;
-    result->gb_per_second = bytes / milliseconds / 1e6;
+  // The rates of `steps` alike steps in `milliseconds`.
+  void AddRates(double milliseconds, double steps, const StepShape& shape,
+                BenchResult* result) const {
+    const StepCost cost = CostOfStep(model_, options_.key_value, shape);
+    result->gmac_per_second = steps * cost.macs / milliseconds / 1e6;
+    result->gb_per_second = steps * cost.bytes / milliseconds / 1e6;
   }
 
   const Model& model_;
   const Tokenizer& tokenizer_;
   const BenchOptions& options_;
-  TokenCost cost_;
   std::unique_ptr<Engine> engine_;
   std::vector<ConversationId> ids_;
   std::vector<double> steps_;
@@ -167,8 +134,11 @@ Status Bench::Prefill(BenchResult* result) {
   result->milliseconds = ms;
   result->tokens_per_second = static_cast<double>(count) / ms * 1e3;
   const auto steps = static_cast<double>(steps_.size());
-  AddRates(ms, steps, static_cast<double>(count) / steps, static_cast<double>(count) / 2,
-           1.0 / steps, result);
+  AddRates(ms, steps,
+           {.rows = static_cast<double>(count) / steps,
+            .logit_rows = 1.0 / steps,
+            .attended = static_cast<double>(count) / 2},
+           result);
   return {};
 }
 
@@ -191,7 +161,7 @@ Status Bench::Decode(int64_t depth, int64_t window, BenchResult* result) {
   result->median_step_ms = Median(all_steps);
   result->p999_step_ms = Quantile(all_steps, 0.999);
   const auto steps = static_cast<double>(all_steps.size());
-  AddRates(total_ms, steps, 1, static_cast<double>(std::min(depth, window)), 1, result);
+  AddRates(total_ms, steps, {.attended = static_cast<double>(std::min(depth, window))}, result);
   return {};
 }
 
@@ -227,7 +197,12 @@ Status Bench::Batch(BenchResult* result) {
   result->conversations = options_.batch;
   result->depth = kBatchDepth;
   result->tokens_per_second = Median(rates);
-  AddRates(total_ms, steps, rows, static_cast<double>(kBatchDepth), rows, result);
+  AddRates(total_ms, steps,
+           {.rows = rows,
+            .logit_rows = rows,
+            .conversations = rows,
+            .attended = static_cast<double>(kBatchDepth)},
+           result);
   return {};
 }
 

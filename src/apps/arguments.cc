@@ -25,7 +25,7 @@ constexpr std::array<CommandFlag, 7> kGlobalFlags = {{
     {"version", 0, "", "show the version and end"},
 }};
 constexpr std::array<CommandFlag, 1> kModelFlags = {{
-    {"explain-plan", 0, "", "show kernels, threads, formats and memory before anything else"},
+    {"explain-plan", 0, "", "show first how this machine will run the model, and why"},
 }};
 
 Error Usage(std::string what, std::string where = {}, std::string remedy = {}) {

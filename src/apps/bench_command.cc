@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <thread>
 #include <utility>
 
@@ -10,6 +11,7 @@
 #include "apps/output.h"
 #include "apps/runtime.h"
 #include "bench/engine/cases.h"
+#include "bench/engine/ceilings.h"
 
 namespace mooring {
 namespace {
@@ -34,7 +36,14 @@ void Put(Json* json, const char* key, const std::optional<T>& value) {
   if (value) (*json)[key] = *value;
 }
 
-Json JsonOf(const BenchResult& result) {
+// How near the case came to the nearer of the two ceilings; empty where it has no rates.
+std::optional<double> ShareOfCeiling(const BenchResult& result, const Ceilings& ceilings) {
+  if (!result.gb_per_second || !result.gmac_per_second) return std::nullopt;
+  return std::max(*result.gb_per_second / ceilings.gb_per_second,
+                  *result.gmac_per_second / ceilings.gmac_per_second);
+}
+
+Json JsonOf(const BenchResult& result, const Ceilings& ceilings) {
   Json json = {{"name", result.name}};
   Put(&json, "tokens", result.tokens);
   Put(&json, "depth", result.depth);
@@ -46,6 +55,7 @@ Json JsonOf(const BenchResult& result) {
   Put(&json, "p999_step_ms", result.p999_step_ms);
   Put(&json, "gb_per_second", result.gb_per_second);
   Put(&json, "gmac_per_second", result.gmac_per_second);
+  Put(&json, "share_of_ceiling", ShareOfCeiling(result, ceilings));
   Put(&json, "pss_bytes", result.pss_bytes);
   return json;
 }
@@ -55,12 +65,14 @@ std::string Cell(const std::optional<T>& value, int decimals) {
   return value ? fmt::format("{:.{}f}", static_cast<double>(*value), decimals) : "-";
 }
 
-std::vector<std::string> RowOf(const BenchResult& result) {
+std::vector<std::string> RowOf(const BenchResult& result, const Ceilings& ceilings) {
   std::string what = result.name;
   if (result.tokens) what += fmt::format(" {}", *result.tokens);
   if (result.conversations) what += fmt::format(" x{}", *result.conversations);
   if (result.depth) what += fmt::format(" at {}", *result.depth);
   if (result.window) what += fmt::format(" in {}", *result.window);
+  std::optional<double> percent = ShareOfCeiling(result, ceilings);
+  if (percent) *percent *= 100;
   return {what,
           Cell(result.tokens_per_second, 1),
           Cell(result.milliseconds, 1),
@@ -68,6 +80,7 @@ std::vector<std::string> RowOf(const BenchResult& result) {
           Cell(result.p999_step_ms, 2),
           Cell(result.gb_per_second, 1),
           Cell(result.gmac_per_second, 1),
+          Cell(percent, 0),
           result.pss_bytes ? HumanBytes(*result.pss_bytes) : "-"};
 }
 
@@ -91,32 +104,57 @@ Result<BenchOptions> OptionsFrom(const CommandContext& context, const EngineOpti
   return options;
 }
 
+void PrintTable(const CommandContext& context, const std::vector<BenchResult>& results,
+                const Ceilings& ceilings) {
+  Table table({"case", "tokens/s", "ms", "median step ms", "p99.9 step ms", "GB/s", "GMAC/s",
+               "% of ceiling", "memory"});
+  for (const BenchResult& result : results) table.Add(RowOf(result, ceilings));
+  table.Print(context.out, context.global.color);
+  if (ceilings.gb_per_second > 0) {
+    Print(context.out, "ceilings: {:.1f} GB/s, {:.1f} GMAC/s\n", ceilings.gb_per_second,
+          ceilings.gmac_per_second);
+  }
+}
+
+void PrintReport(const CommandContext& context, const Runtime& runtime, const BenchOptions& options,
+                 const std::vector<BenchResult>& results, const Ceilings& ceilings) {
+  Json cases = Json::array();
+  for (const BenchResult& result : results) cases.push_back(JsonOf(result, ceilings));
+  Json report = {{"machine", {{"cores", std::thread::hardware_concurrency()}}},
+                 {"isa", std::string(runtime.backend->kernels().name)},
+                 {"model", runtime.model_name},
+                 {"threads", runtime.backend->thread_count()},
+                 {"precision", std::string(NameOf(runtime.model->precision()))},
+                 {"key_value", std::string(KeyValueName(options.key_value))},
+                 {"cases", std::move(cases)}};
+  if (ceilings.gb_per_second > 0) {
+    report["ceilings"] = {{"gb_per_second", ceilings.gb_per_second},
+                          {"gmac_per_second", ceilings.gmac_per_second}};
+  }
+  PrintJson(context.out, report);
+}
+
 Status RunBenchCommand(CommandContext& context) {
-  MOORING_ASSIGN_OR_RETURN(Runtime runtime,
-                           LoadRuntime(context.settings, {.chat_template = false}));
+  MOORING_ASSIGN_OR_RETURN(Runtime runtime, LoadRuntime(context, {.chat_template = false}));
   if (!context.global.quiet) PrintText(context.err, runtime.Description());
   MOORING_ASSIGN_OR_RETURN(const BenchOptions options,
                            OptionsFrom(context, runtime.engine->options()));
   runtime.engine.reset();  // each case makes its own
-  Json cases = Json::array();
-  Table table(
-      {"case", "tokens/s", "ms", "median step ms", "p99.9 step ms", "GB/s", "GMAC/s", "memory"});
-  MOORING_RETURN_IF_ERROR(
-      RunBench(*runtime.model, *runtime.tokenizer, options, [&](const BenchResult& result) {
-        cases.push_back(JsonOf(result));
-        table.Add(RowOf(result));
-      }));
-  if (!context.global.json) {
-    table.Print(context.out, context.global.color);
-    return {};
+  std::vector<BenchResult> results;
+  MOORING_RETURN_IF_ERROR(RunBench(*runtime.model, *runtime.tokenizer, options,
+                                   [&](const BenchResult& result) { results.push_back(result); }));
+  // Last of all, because it takes memory; not at all when nothing is held against it.
+  Ceilings ceilings;
+  if (std::ranges::any_of(results,
+                          [](const auto& each) { return each.gb_per_second.has_value(); })) {
+    const Projection& gate = runtime.model->weights().layers.front().gate;  // the most work
+    ceilings = MeasureCeilings(*runtime.backend, gate.weight.dtype, gate.matmul);
   }
-  PrintJson(context.out, {{"machine", {{"cores", std::thread::hardware_concurrency()}}},
-                          {"isa", std::string(runtime.backend->kernels().name)},
-                          {"model", runtime.model_name},
-                          {"threads", runtime.backend->thread_count()},
-                          {"precision", std::string(NameOf(runtime.model->precision()))},
-                          {"key_value", std::string(KeyValueName(options.key_value))},
-                          {"cases", std::move(cases)}});
+  if (context.global.json) {
+    PrintReport(context, runtime, options, results, ceilings);
+  } else {
+    PrintTable(context, results, ceilings);
+  }
   return {};
 }
 

@@ -118,7 +118,7 @@ Status ImportMessages(CommandContext& context, const std::filesystem::path& from
   MOORING_ASSIGN_OR_RETURN(const std::string text, ReadFile(from, kMessagesLimitBytes));
   MOORING_ASSIGN_OR_RETURN(std::vector<ChatMessage> messages, ParseMessages(text, from.string()));
   messages = InDialogueOrder(std::move(messages));
-  MOORING_ASSIGN_OR_RETURN(const Runtime runtime, LoadRuntime(context.settings, {}));
+  MOORING_ASSIGN_OR_RETURN(const Runtime runtime, LoadRuntime(context, {}));
   MOORING_ASSIGN_OR_RETURN(const Dialogue dialogue, Replay(messages, context, runtime));
   MOORING_ASSIGN_OR_RETURN(const TurnRequest request, TurnFromSettings(context.settings, runtime));
   return SaveConversation(to, *runtime.engine, dialogue, request.sampler, IdentityOf(runtime));

@@ -291,6 +291,40 @@ TEST_F(DispatchTest, TokensAndTemplates) {
   EXPECT_EQ(Run({"template", "--model", model, "--template", "nonesuch"}).code, 2);
 }
 
+TEST_F(DispatchTest, BenchHoldsItsFiguresAgainstCeilings) {
+  const std::string model = std::string(MOORING_SOURCE_DIR) + "/tests/golden/tiny/q4_1-d128.gguf";
+  const Outcome outcome = Run({"bench", "--model", model, "--cases", "prefill,decode,append,memory",
+                               "--lengths", "20", "--repeat", "1", "--window", "256", "--json"});
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const auto json = nlohmann::json::parse(outcome.out);
+  EXPECT_GT(json["ceilings"]["gb_per_second"], 0);
+  EXPECT_GT(json["ceilings"]["gmac_per_second"], 0);
+  ASSERT_EQ(json["cases"].size(), 4U);
+  for (const auto& each : json["cases"]) {
+    EXPECT_EQ(each.contains("share_of_ceiling"), each.contains("gmac_per_second")) << each;
+  }
+  EXPECT_GT(json["cases"][0]["share_of_ceiling"], 0);
+  // Nothing is measured that no figure needs: it would take memory from the case of that name.
+  const Outcome memory = Run({"bench", "--model", model, "--cases", "memory", "--json"});
+  EXPECT_FALSE(nlohmann::json::parse(memory.out).contains("ceilings"));
+}
+
+TEST_F(DispatchTest, ExplainPlanComesFirstAndOnlyWhenAsked) {
+  const std::string model = std::string(MOORING_SOURCE_DIR) + "/tests/golden/tiny/mixed-d64.gguf";
+  const std::vector<std::string> run = {"run", model, "Hello", "--raw", "--max-tokens", "1"};
+  EXPECT_THAT(Run(run).err, Not(HasSubstr("products")));
+  std::vector<std::string> explained = run;
+  explained.push_back("--explain-plan");
+  const Outcome outcome = Run(explained);
+  EXPECT_EQ(outcome.code, 0);
+  for (const char* part : {"isa auto", "GB/s", "gate, up", "integers, activations of 16 bits",
+                           "answer, empty window", "tokens/s at most"}) {
+    EXPECT_THAT(outcome.err, HasSubstr(part));
+  }
+  // A tensor kind of several formats has a row for each.
+  EXPECT_THAT(outcome.err, HasSubstr("floats"));
+}
+
 TEST_F(DispatchTest, DoctorReportsAMissingModel) {
   program_.environment["HOME"] = folder_.string();
   const Outcome outcome = Run({"doctor", "--model", "nothing", "--deep", "--json"});
@@ -298,6 +332,7 @@ TEST_F(DispatchTest, DoctorReportsAMissingModel) {
   const auto json = nlohmann::json::parse(outcome.out);
   EXPECT_FALSE(json["ok"]);
   EXPECT_GT(json["findings"].size(), 8U);
+  EXPECT_THAT(outcome.out, HasSubstr("GB/s and multiply"));
   for (const auto& finding : json["findings"]) {
     if (finding["level"] != "ok") {
       EXPECT_NE(finding["do"], "") << finding["what"];

@@ -28,6 +28,7 @@ using Findings = std::vector<Finding>;
 // doctor_machine.cc
 void ExamineKernels(const Settings& settings, Findings* findings);
 void ExamineCores(const Settings& settings, Findings* findings);
+void ExamineSpeed(const Settings& settings, Findings* findings);
 void ExamineMemory(uint64_t needed_bytes, Findings* findings);
 void ExaminePages(Findings* findings);
 void ExamineLimits(Findings* findings);

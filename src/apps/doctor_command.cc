@@ -35,6 +35,7 @@ Findings Examine(const CommandContext& context) {
   const Settings settings = ExamineConfig(inputs, &findings);
   ExamineKernels(settings, &findings);
   ExamineCores(settings, &findings);
+  ExamineSpeed(settings, &findings);
   const uint64_t needed = ExamineModel(context, settings, &findings);
   ExamineMemory(needed, &findings);
   ExaminePages(&findings);

@@ -13,6 +13,7 @@
 #include "apps/kernel_check.h"
 #include "apps/output.h"
 #include "base/thread_pool.h"
+#include "bench/engine/ceilings.h"
 #include "kernels/select.h"
 
 namespace mooring {
@@ -101,6 +102,20 @@ void ExamineCores(const Settings& settings, Findings* findings) {
   }
   findings->push_back({Level::kOk, fmt::format("cores: {} threads, {} of {} cores usable", threads,
                                                usable, machine)});
+}
+
+void ExamineSpeed(const Settings& settings, Findings* findings) {
+  auto backend = Backend::Create(settings.isa, static_cast<int>(settings.threads.value_or(0)));
+  if (!backend.ok()) return;  // ExamineKernels says why
+  constexpr DType kFormat = DType::kQ4_1;
+  const MatmulFunction matmul =
+      (*backend)->kernels().formats[static_cast<size_t>(kFormat)].matmul_int16;
+  const Ceilings ceilings = MeasureCeilings(**backend, kFormat, matmul);
+  findings->push_back(
+      {Level::kOk,
+       fmt::format("speed: {} threads read {:.1f} GB/s and multiply {:.1f} GMAC/s ({}, 16 bits)",
+                   (*backend)->thread_count(), ceilings.gb_per_second, ceilings.gmac_per_second,
+                   InfoOf(kFormat).name)});
 }
 
 void ExamineMemory(uint64_t needed_bytes, Findings* findings) {

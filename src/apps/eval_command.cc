@@ -152,10 +152,10 @@ Status RunEvalPpl(CommandContext& context) {
 
   MOORING_ASSIGN_OR_RETURN(const std::string text, ReadText(context.arguments[0]));
   MOORING_ASSIGN_OR_RETURN(Runtime runtime,
-                           LoadRuntime(context.settings, {.conversations = options.fresh ? 2 : 1,
-                                                          .step_rows = static_cast<int>(chunk),
-                                                          .logit_rows = static_cast<int>(chunk),
-                                                          .chat_template = false}));
+                           LoadRuntime(context, {.conversations = options.fresh ? 2 : 1,
+                                                 .step_rows = static_cast<int>(chunk),
+                                                 .logit_rows = static_cast<int>(chunk),
+                                                 .chat_template = false}));
   for (const std::string& warning : runtime.warnings) {
     Print(context.err, "warning: {}\n", warning);
   }

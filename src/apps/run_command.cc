@@ -146,8 +146,7 @@ Status RunOnceOn(CommandContext& context, std::FILE* input) {
   MOORING_ASSIGN_OR_RETURN(SystemText system, SystemFromFlag(context));
   context.settings.model.path = context.arguments.front();
   // The model first: who waits at a pipe for a prompt should know by then that there is one.
-  MOORING_ASSIGN_OR_RETURN(const Runtime runtime,
-                           LoadRuntime(context.settings, {.chat_template = !raw}));
+  MOORING_ASSIGN_OR_RETURN(const Runtime runtime, LoadRuntime(context, {.chat_template = !raw}));
   if (!context.global.quiet) {
     for (const std::string& warning : runtime.warnings) {
       Print(context.err, "warning: {}\n", SafeText(warning));

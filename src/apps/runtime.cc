@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "apps/model_text.h"
+#include "apps/plan_report.h"
 #include "base/process_memory.h"
 #include "base/random.h"
 #include "engine/vocab_from_file.h"
@@ -119,7 +120,8 @@ Result<DType> ChooseKeyValue(const Settings& settings) {
                .found = name};
 }
 
-Result<Runtime> LoadRuntime(const Settings& settings, const RuntimeNeeds& needs) {
+Result<Runtime> LoadRuntime(const CommandContext& context, const RuntimeNeeds& needs) {
+  const Settings& settings = context.settings;
   Runtime runtime;
   runtime.model_name = settings.model.path;
   MOORING_ASSIGN_OR_RETURN(const Precision precision, ParsePrecision(settings.precision));
@@ -135,6 +137,9 @@ Result<Runtime> LoadRuntime(const Settings& settings, const RuntimeNeeds& needs)
                            ChooseEngine(settings, needs, runtime.model->arch(), &runtime.warnings));
   MOORING_ASSIGN_OR_RETURN(runtime.engine,
                            Engine::Create(runtime.model.get(), runtime.tokenizer.get(), options));
+  if (context.Has("explain-plan")) {
+    PrintPlan(context.err, context.global.color, settings, runtime);
+  }
   ReturnFreedMemory();  // what the tables of the vocabulary were made from
   return runtime;
 }

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "apps/command.h"
 #include "apps/settings.h"
 #include "base/result.h"
 #include "engine/engine.h"
@@ -42,8 +43,9 @@ struct Runtime {
 // The type of keys and values; auto is what goes with the precision of the matmuls.
 Result<DType> ChooseKeyValue(const Settings& settings);
 
-// Errors as they come from below, each with what to do.
-Result<Runtime> LoadRuntime(const Settings& settings, const RuntimeNeeds& needs);
+// What the settings of a command say, explained on its `err` if `--explain-plan` was given. Errors
+// as they come from below, each with what to do.
+Result<Runtime> LoadRuntime(const CommandContext& context, const RuntimeNeeds& needs);
 
 // The settings of a turn: sampler (a seed is drawn when there is none), stop strings, max_tokens
 // and the tokens that end a turn for this model.
