@@ -27,6 +27,11 @@ class ByteWriter {
     std::memcpy(bytes, &value, sizeof(T));
     out_->append(bytes, sizeof(T));
   }
+  // 7 bits a byte, lowest first; all bytes but the last have the highest bit set.
+  void Varint(uint64_t value) {
+    for (; value >= 0x80; value >>= 7) Number(static_cast<uint8_t>(value | 0x80));
+    Number(static_cast<uint8_t>(value));
+  }
   // A length (u64), then the bytes.
   void Text(std::string_view text) {
     Number<uint64_t>(text.size());
@@ -48,6 +53,17 @@ class ByteReader {
     const std::string_view bytes = Bytes(sizeof(T));
     if (bytes.size() == sizeof(T)) std::memcpy(&value, bytes.data(), sizeof(T));
     return value;
+  }
+  uint64_t Varint() {
+    uint64_t value = 0;
+    for (int shift = 0; shift < 64; shift += 7) {
+      const auto byte = Number<uint8_t>();
+      if (shift == 63 && byte > 1) break;
+      value |= uint64_t{byte & 0x7FU} << shift;
+      if (byte < 0x80) return value;
+    }
+    ok_ = false;  // more than 64 bits
+    return 0;
   }
   std::string Text() { return std::string(Bytes(Number<uint64_t>())); }
   // The next `size` bytes, or nothing, and a poisoned reader, when there are fewer.
