@@ -6,7 +6,8 @@
 // and no number of a hit is ever NaN. The rule is in docs/memory.md.
 //
 // A fork is a copy. What is forgotten or taken back leaves no trace: its words and its vector are
-// overwritten, and the bytes of AppendTo are those of an index that never had them.
+// overwritten, and the bytes of AppendTo hold nothing of them. What they had crowded out of a full
+// posting list does not come back.
 //
 // Thread rule: as a value. Several threads may search one index that nobody changes.
 #ifndef MOORING_TALK_RECALL_H_

@@ -22,7 +22,7 @@ inline constexpr TermId kNoTerm = UINT32_MAX;
 
 class TermTable {
  public:
-  // Does not keep the tokenizer. Some 50 ms for 50,000 tokens.
+  // Does not keep the tokenizer.
   explicit TermTable(const Tokenizer& tokenizer);
 
   // kNoTerm for a token that is not to be found by, and for one outside the vocabulary.
