@@ -12,6 +12,7 @@
 #include "apps/doctor.h"
 #include "apps/kernel_check.h"
 #include "apps/output.h"
+#include "apps/runtime.h"
 #include "base/thread_pool.h"
 #include "bench/engine/ceilings.h"
 #include "kernels/select.h"
@@ -105,7 +106,7 @@ void ExamineCores(const Settings& settings, Findings* findings) {
 }
 
 void ExamineSpeed(const Settings& settings, Findings* findings) {
-  auto backend = Backend::Create(settings.isa, static_cast<int>(settings.threads.value_or(0)));
+  const auto backend = CreateBackend(settings);
   if (!backend.ok()) return;  // ExamineKernels says why
   constexpr DType kFormat = DType::kQ4_1;
   const MatmulFunction matmul =

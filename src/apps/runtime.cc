@@ -120,15 +120,17 @@ Result<DType> ChooseKeyValue(const Settings& settings) {
                .found = name};
 }
 
+Result<std::unique_ptr<Backend>> CreateBackend(const Settings& settings) {
+  return Backend::Create(
+      settings.isa, static_cast<int>(std::clamp<int64_t>(settings.threads.value_or(0), 0, 256)));
+}
+
 Result<Runtime> LoadRuntime(const CommandContext& context, const RuntimeNeeds& needs) {
   const Settings& settings = context.settings;
   Runtime runtime;
   runtime.model_name = settings.model.path;
   MOORING_ASSIGN_OR_RETURN(const Precision precision, ParsePrecision(settings.precision));
-  MOORING_ASSIGN_OR_RETURN(
-      runtime.backend,
-      Backend::Create(settings.isa == "auto" ? "" : settings.isa,
-                      static_cast<int>(std::clamp<int64_t>(settings.threads.value_or(0), 0, 256))));
+  MOORING_ASSIGN_OR_RETURN(runtime.backend, CreateBackend(settings));
   MOORING_ASSIGN_OR_RETURN(std::unique_ptr<ModelFile> file, OpenModel(settings));
   MOORING_RETURN_IF_ERROR(LoadText(settings, needs, *file, &runtime));
   MOORING_ASSIGN_OR_RETURN(runtime.model,

@@ -43,6 +43,9 @@ struct Runtime {
 // The type of keys and values; auto is what goes with the precision of the matmuls.
 Result<DType> ChooseKeyValue(const Settings& settings);
 
+// The kernels and threads that the settings ask for. Errors of Backend::Create.
+Result<std::unique_ptr<Backend>> CreateBackend(const Settings& settings);
+
 // What the settings of a command say, explained on its `err` if `--explain-plan` was given. Errors
 // as they come from below, each with what to do.
 Result<Runtime> LoadRuntime(const CommandContext& context, const RuntimeNeeds& needs);
