@@ -2,16 +2,19 @@
 // their base positions.
 //
 // Layout. The first `anchors` tokens fill pages of their own; the last of these is never filled
-// further. Every later token goes to the page of its log index: page k behind the anchors holds
-// anchors + k * kPageSlots and the kPageSlots - 1 after it. So what a page holds, and its ordinal,
-// are functions of the log alone. Held pages are laid without gaps from position 0 on.
+// further. Every later token goes to the page that is being filled, or, when that is full or
+// closed, to a new one. Nothing but a span that lands right before a message closes a page; so what
+// a page holds, and its ordinal, are functions of the log and of what landed when. Held pages are
+// laid without gaps from position 0 on.
 //
-// The exact rule (docs/memory.md): with R = capacity - anchors - 1, the row at log index t sees key
-// j when j < anchors or t - R <= j <= t, at distance t - j, except that the distance to anchors
-// stops growing at anchors + R. `expire_by_page` rounds t - R up to the first slot of a page.
+// The exact rule (docs/memory.md): with R = capacity - anchors - 1 less what is called back, the
+// row at log index t sees key j when j < anchors or t - R <= j <= t, at distance t - j, except that
+// the distance to anchors stops growing at the window's edge. `expire_by_page` rounds t - R up to
+// the first slot of a page. A span that was called back is seen whole, from where it stands.
 //
 // A step is: Propose (Policy), Apply, Extend, run the rows, Commit. All storage is reserved by the
-// constructor: none of these allocates.
+// constructor: none of these allocates. To call spans back, read each in a window that
+// AnchorsAlone() made, then Apply the plan with these windows.
 //
 // Thread rule: the engine's thread only.
 #ifndef MOORING_MEMORY_WINDOW_H_
@@ -59,8 +62,25 @@ class Window {
   int32_t attended() const;
   int64_t held_pages() const;
 
-  WindowFacts Facts() const { return {shape_, next_, facts_}; }
-  void Apply(const Plan& plan);
+  // Slots of spans that were called back.
+  int32_t recalled_slots() const { return recalled_slots_; }
+  // First token behind the anchors that the row at `index` sees, pages that expire whole apart.
+  LogIndex SeenFrom(LogIndex index) const;
+
+  // For a step that does not begin a message; Engine adds what was found for one that does.
+  WindowFacts Facts() const {
+    return {.shape = shape_,
+            .next = next_,
+            .pages = facts_,
+            .seen_from = SeenFrom(next_),
+            .recalled = recalled_};
+  }
+  // A window that shares the anchors of this one and holds nothing else: what is read next stands
+  // right behind them. REQUIRES: next() >= anchors; outlives nothing: it holds its pages itself.
+  Window AnchorsAlone() const;
+  // `reread[i]` has read the tokens of plan.recall[i] behind the anchors alone; its pages move
+  // here. `message_start` as the facts had it.
+  void Apply(const Plan& plan, bool message_start = false, std::span<Window> reread = {});
 
   // Takes the pages that the next `row_count` tokens need, and writes where each of them stands
   // into `places` [row_count]. False, with nothing changed, when the pool has too few. REQUIRES:
@@ -69,7 +89,7 @@ class Window {
   // The rows of the last Extend have been computed and stored.
   void Commit();
   // How many tokens can be taken back so that every row to come still finds what it may see: at
-  // least kRewindSlots (or all) behind the last plan.
+  // least kRewindSlots (or all) behind the last plan, but none beyond the last that changed spans.
   int64_t RewindBound() const;
   // Takes back the last `count` tokens. REQUIRES: count <= RewindBound().
   void Rewind(int count);
@@ -96,17 +116,29 @@ class Window {
   int anchor_page_count() const { return (shape_.anchors + kPageSlots - 1) / kPageSlots; }
   // Anchor pages held now: all of them once the log is past the anchors.
   int held_anchor_pages() const;
-  // Whether the token at `index` is the first of its page.
-  bool StartsPage(LogIndex index) const;
-  bool TakePages(LogIndex first, bool anchor);
+  // Slots that are left in the page to which the next token goes: 0 when it starts one.
+  int TailRoom() const;
+  // Anchor page `page` but for its data.
+  PageRef AnchorRef(int page) const;
+  bool TakePages(LogIndex first);
   // Whether the page that the next token goes to is held by a fork as well.
   bool TailIsShared() const;
   void CopyTail();
-  void PushFacts(LogIndex first);
-  void Rebase();
+  // Removes the pages for which `gone` says so, by index into facts_.
+  void RemovePages(std::span<const uint8_t> gone);
+  void Land(const OfferedSpan& span, Window& reread);
+  // SeenFrom, or the first slot of the next page where pages expire whole.
+  LogIndex VisibleFrom(LogIndex index) const;
+  // Slots filled of every page that was not called back, from where the pages begin.
+  void RefreshUsed();
+  // Bases, ordinals and the slots that may be seen, after a change of the list of pages.
+  void Relay();
   void RefreshViews();
   RowPlace PlaceOf(LogIndex index) const;
-  void ReleaseAll();
+  Status TryRestore(std::span<const std::byte> bytes);
+  // Takes over what the bytes say of spans and pages if it can be true of a window of this shape: a
+  // file that was made to deceive must not lead attention out of its arrays.
+  Status RestoreList(std::span<const RecalledSpan> spans, std::span<const PageFacts> pages);
 
   WindowShape shape_;
   PageLayout layout_;
@@ -119,6 +151,12 @@ class Window {
   std::vector<Head> heads_;        // [layers * kv heads]
   std::vector<KvHeadView> views_;  // the same order
   std::vector<PageFacts> facts_;   // pages behind the anchors, the same for every head
+  std::vector<RecalledSpan> recalled_;
+  std::vector<uint8_t> gone_;   // Apply's own, as long as facts_
+  uint32_t first_ordinal_ = 0;  // of the oldest page behind the anchors that was not called back
+  int32_t recalled_slots_ = 0;
+  LogIndex floor_;          // nothing behind the anchors and before this is seen any more
+  LogIndex spans_changed_;  // `next` of the last plan that changed spans
 };
 
 }  // namespace mooring

@@ -11,11 +11,12 @@
 namespace mooring {
 namespace {
 
-// The end of the run that starts at page `begin`. REQUIRES: ordinals ascend.
+// The end of the run that starts at page `begin`. REQUIRES: ordinals do not descend. Pages that
+// were called back share one, so a run may have more than kPagesPerRun of them.
 int64_t RunEnd(const AttendTask& task, int64_t begin) {
   const uint32_t run = task.pages[begin].ordinal / kPagesPerRun;
-  int64_t end = std::min(task.page_count, begin + int64_t{kPagesPerRun});
-  while (task.pages[end - 1].ordinal / kPagesPerRun != run) --end;
+  int64_t end = begin + 1;
+  while (end < task.page_count && task.pages[end].ordinal / kPagesPerRun == run) ++end;
   return end;
 }
 

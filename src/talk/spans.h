@@ -13,7 +13,7 @@
 #include <string_view>
 #include <vector>
 
-#include "engine/token_log.h"
+#include "tensor/position.h"
 
 namespace mooring {
 
@@ -21,15 +21,6 @@ namespace mooring {
 inline constexpr int64_t kMaxSpanTokens = 192;
 // Cuts lie at multiples of this, counted from the round's first token.
 inline constexpr int64_t kSpanPageTokens = 16;
-
-// The tokens of the log from `from` to before `to`.
-struct LogRange {
-  LogIndex from;
-  LogIndex to;
-
-  int64_t tokens() const { return to - from; }
-  friend bool operator==(const LogRange&, const LogRange&) = default;
-};
 
 // One message, as a dialogue records it.
 struct MessageRange {

@@ -31,6 +31,18 @@ struct LogIndex {
   constexpr int64_t operator-(LogIndex other) const { return value - other.value; }
 };
 
+// The tokens of the log from `from` to before `to`.
+struct LogRange {
+  LogIndex from;
+  LogIndex to;
+
+  constexpr int64_t tokens() const { return to - from; }
+  constexpr bool Overlaps(const LogRange& other) const {
+    return from < other.to && other.from < to;
+  }
+  friend bool operator==(const LogRange&, const LogRange&) = default;
+};
+
 struct WindowPos {
   int32_t value = 0;
   friend constexpr auto operator<=>(WindowPos, WindowPos) = default;
