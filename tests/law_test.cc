@@ -217,6 +217,107 @@ TEST_P(LawTest, TurnsThatGoOn) {
   Expect({sink.rows(), sink.tokens()}, expected);
 }
 
+// A talk in which spans come back: some right before a message, some behind the anchors, some that
+// stay for two messages, one while its window is full of short pages.
+struct Message {
+  int64_t from, to;  // of the tokens
+  std::vector<OfferedSpan> found;
+};
+const std::vector<Message>& Messages() {
+  static const std::vector<Message> messages = {
+      {0, 120, {}},
+      {120, 170, {{{{40}, {55}}, true}, {{{10}, {19}}, false}}},
+      {170, 175, {{{{12}, {18}}, false}}},
+      {175, 178, {{{{60}, {75}}, false}}},
+      {178, 260, {}},
+      {260, 330, {{{{90}, {107}}, true}}},
+  };
+  return messages;
+}
+
+TEST_P(LawTest, WhatComesBack) {
+  constexpr WindowShape shape = {
+      .capacity = 70, .anchors = 5, .expire_by_page = false, .recalled = 26};
+  const auto options = [this, &shape](int conversations, int step_rows) {
+    EngineOptions all = Options(conversations, step_rows);
+    all.policy = "recall";
+    all.window = shape;
+    return all;
+  };
+  // Each message with what it calls back, two tokens said after each, and a longer answer to end.
+  const auto say = [this](Engine& engine, ConversationId id, const LoadedModel& loaded,
+                          size_t first, size_t last, TraceSink* sink) {
+    const std::vector<TokenId> tokens = Tokens(loaded, 0, kReadTokens);
+    for (size_t i = first; i < last; ++i) {
+      const Message& message = Messages()[i];
+      TurnRequest request = Request({tokens.begin() + message.from, tokens.begin() + message.to},
+                                    i + 1 == Messages().size() ? kGeneratedTokens : 2);
+      request.message_start = true;
+      request.found = message.found;
+      RunTurn(engine, id, std::move(request), sink);
+    }
+  };
+  const auto alone = [&](int step_rows, int threads) {
+    const LoadedModel loaded = LoadFor(threads);
+    const auto engine = MakeEngine(loaded, options(1, step_rows));
+    TraceSink sink;
+    say(*engine, *engine->Open(), loaded, 0, Messages().size(), &sink);
+    return Trace{sink.rows(), sink.tokens()};
+  };
+  const Trace expected = alone(512, 1);
+  EXPECT_NE(expected.rows, Alone(512, 1).rows);
+  Expect(alone(1, 1), expected);
+  Expect(alone(7, 2), expected);
+  Expect(alone(64, 2), expected);
+
+  // Among others, forked and restored in the middle, while spans stand in the window.
+  const LoadedModel loaded = LoadFor(2);
+  const auto engine = MakeEngine(loaded, options(4, 20));
+  RecordingSink neighbour;
+  ASSERT_TRUE(
+      engine->Submit(*engine->Open(), Request(Tokens(loaded, 1, 900), 4000), &neighbour).ok());
+  const auto id = engine->Open();
+  TraceSink head;
+  say(*engine, *id, loaded, 0, 3, &head);
+  std::string bytes;
+  engine->AppendSnapshot(*id, &bytes);
+  const auto fork = engine->Fork(*id);
+  const auto restored = engine->OpenSnapshot(std::as_bytes(std::span(bytes)));
+  ASSERT_TRUE(fork.ok() && restored.ok());
+  RecordingSink ignored;
+  RunTurn(*engine, *id, Request(Tokens(loaded, 9, 50), 3), &ignored);
+  for (const ConversationId which : {*fork, *restored}) {
+    TraceSink tail = head;
+    say(*engine, which, loaded, 3, Messages().size(), &tail);
+    Expect({tail.rows(), tail.tokens()}, expected);
+  }
+
+  // The journal and the log are enough to repeat it.
+  const Conversation* done = engine->Find(*restored);
+  TraceSink again;
+  const auto replay = MakeEngine(loaded, options(1, 31));
+  const auto replayed = replay->Open();
+  int64_t at = 0;
+  for (const Message& message : Messages()) {
+    const int64_t length = message.to - message.from;
+    TurnRequest request = Request({}, 0);
+    request.message_start = true;
+    for (int64_t i = 0; i < length; ++i) request.tokens.push_back(done->log().token({at + i}));
+    for (const JournalEntry& entry : done->journal()) {
+      if (entry.message.value == at) request.found.push_back(entry.found);
+    }
+    RunTurn(*replay, *replayed, std::move(request), &again);
+    const int64_t answer = message.to == kReadTokens ? kGeneratedTokens : 2;
+    TurnRequest said = Request({}, 0);
+    for (int64_t i = 0; i < answer; ++i)
+      said.tokens.push_back(done->log().token({at + length + i}));
+    RunTurn(*replay, *replayed, std::move(said), &again);
+    at += length + answer;
+  }
+  for (const auto& [index, hash] : expected.rows) ASSERT_EQ(again.rows().at(index), hash) << index;
+  EXPECT_EQ(replay->Find(*replayed)->journal(), done->journal());
+}
+
 INSTANTIATE_TEST_SUITE_P(All, LawTest, testing::ValuesIn(AllNumerics()),
                          [](const auto& numerics) { return NameOfNumerics(numerics.param); });
 

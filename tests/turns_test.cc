@@ -268,5 +268,63 @@ TEST_F(EngineTest, DamagedSnapshotsAreRefusedAndChangeNothing) {
   ASSERT_TRUE(engine->OpenSnapshot(std::as_bytes(std::span(bytes))).ok());
 }
 
+TurnRequest AsksFor(TurnRequest request, std::vector<OfferedSpan> found) {
+  request.message_start = true;
+  request.found = std::move(found);
+  return request;
+}
+
+TEST_F(EngineTest, RefusesSpansThatCannotComeBack) {
+  const auto engine =
+      Make({.policy = "recall",
+            .window = {.capacity = 64, .anchors = 4, .expire_by_page = false, .recalled = 16}});
+  const auto id = engine->Open();
+  RecordingSink sink;
+  const auto submit = [&](std::vector<OfferedSpan> found) {
+    return engine->Submit(*id, AsksFor(Greedy(prompt_, 1), std::move(found)), &sink);
+  };
+  EXPECT_FALSE(submit({{{{0}, {17}}, false}}).ok());
+  EXPECT_FALSE(submit({{{{5}, {5}}, false}}).ok());
+  EXPECT_FALSE(submit({{{{-1}, {5}}, false}}).ok());
+  EXPECT_FALSE(submit(std::vector<OfferedSpan>(9, {{{0}, {4}}, false})).ok());
+  // Not said yet: passed over, for the log may have been rewound since it was found.
+  EXPECT_EQ(RunTurn(*engine, *id, AsksFor(Greedy(prompt_, 1), {{{{3}, {9}}, false}}), &sink),
+            TurnEnd::kLength);
+  EXPECT_EQ(sink.stats().reread_tokens, 0);
+}
+
+// A message that is cancelled while its spans are read again was never there.
+TEST_F(EngineTest, ACancelWhileSpansAreReadChangesNothing) {
+  const auto engine =
+      Make({.policy = "recall",
+            .window = {.capacity = 64, .anchors = 4, .expire_by_page = false, .recalled = 24},
+            .conversations = 2,
+            .step_rows = 8});
+  std::vector<TokenId> long_prompt;
+  for (int i = 0; i < 20; ++i)
+    long_prompt.insert(long_prompt.end(), prompt_.begin(), prompt_.end());
+  const auto id = engine->Open();
+  RecordingSink ignored;
+  RunTurn(*engine, *id, Greedy(long_prompt, 2), &ignored);
+  const auto twin = engine->Fork(*id);
+  RecordingSink cancelled;
+  ASSERT_TRUE(
+      engine->Submit(*id, AsksFor(Greedy(prompt_, 4), {{{{10}, {34}}, false}}), &cancelled).ok());
+  engine->Step();
+  engine->Step();
+  EXPECT_EQ(engine->Find(*id)->window().recalled_slots(), 0);
+  engine->Cancel(*id);
+  engine->RunUntilIdle(*id);
+  EXPECT_EQ(cancelled.end(), TurnEnd::kCancelled);
+  EXPECT_GT(cancelled.stats().reread_tokens, 0);
+  EXPECT_TRUE(engine->Find(*id)->journal().empty());
+  RecordingSink after, expected;
+  RunTurn(*engine, *id, AsksFor(Greedy(prompt_, 6), {{{{10}, {34}}, false}}), &after);
+  RunTurn(*engine, *twin, AsksFor(Greedy(prompt_, 6), {{{{10}, {34}}, false}}), &expected);
+  EXPECT_EQ(after.tokens(), expected.tokens());
+  EXPECT_EQ(after.stats().reread_tokens, 24);
+  EXPECT_EQ(engine->Find(*id)->window().recalled_slots(), 24);
+}
+
 }  // namespace
 }  // namespace mooring::test

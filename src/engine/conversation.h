@@ -11,7 +11,9 @@
 #include <array>
 #include <cstdint>
 #include <optional>
+#include <vector>
 
+#include "engine/plan_journal.h"
 #include "engine/token_log.h"
 #include "engine/turn.h"
 #include "memory/policy.h"
@@ -23,19 +25,41 @@ namespace mooring {
 
 using ConversationId = uint64_t;
 
+// A span that is being read again for a message that waits for it.
+struct Reread {
+  OfferedSpan span;
+  Window window;  // the anchors and what was read of the span
+
+  // The token that is read next, and how many are left from it on.
+  LogIndex next() const { return span.range.from + (window.next().value - window.shape().anchors); }
+  int64_t pending() const { return span.range.to - next(); }
+};
+
 // A turn that is under way.
 struct RunningTurn {
   TurnRequest request;
   Sink* sink = nullptr;
+  LogIndex message;  // where request.tokens begin in the log
   TurnStats stats;
   double started_seconds = 0.0;
   double first_token_seconds = 0.0;
   Detokenizer detokenizer;
   StopMatcher stop;
-  int64_t text_bytes = 0;   // of text that the tokens gave
-  int64_t shown_bytes = 0;  // of it, released to the sink
+  std::vector<Reread> rereads = {};  // until they land
+  int64_t text_bytes = 0;            // of text that the tokens gave
+  int64_t shown_bytes = 0;           // of it, released to the sink
   // Where the text of each of the last tokens begins, by number of the token modulo the size.
   std::array<int64_t, kRewindSlots> token_starts = {};
+
+  // Whether what was found for the message is still to be called back, and `next` is the place.
+  bool starts_message_at(LogIndex next) const { return request.message_start && next == message; }
+  // The span that is read before anything else, if one is left.
+  Reread* pending_reread() {
+    for (Reread& reread : rereads) {
+      if (reread.pending() > 0) return &reread;
+    }
+    return nullptr;
+  }
 };
 
 class Conversation {
@@ -49,6 +73,7 @@ class Conversation {
   const Window& window() const { return window_; }
   int64_t pending_rows() const { return log_.end() - window_.next(); }
   bool busy() const { return turn_.has_value(); }
+  const PlanJournal& journal() const { return journal_; }
 
  private:
   friend class Engine;
@@ -57,6 +82,7 @@ class Conversation {
   const Policy* policy_;
   TokenLog log_;
   Window window_;
+  PlanJournal journal_;
   std::optional<RunningTurn> turn_;
 };
 

@@ -24,9 +24,7 @@ StepLimits LimitsOf(const EngineOptions& options) {
 }
 
 size_t ArenaBytes(const EngineOptions& options) {
-  return static_cast<size_t>(WindowPageBound(options.window, 1, options.step_rows)) *
-             sizeof(PageDrop) +
-         64;
+  return PlanBytes(static_cast<size_t>(WindowPageBound(options.window, 1, options.step_rows)));
 }
 
 Status CheckOptions(const EngineOptions& options, const Arch& arch) {
@@ -138,6 +136,7 @@ Engine::Engine(const Model* model, const Tokenizer* tokenizer, const EngineOptio
   logit_rows_.reserve(rows);
   parts_.reserve(conversations);
   part_owners_.reserve(conversations);
+  part_windows_.reserve(conversations);
 }
 
 Engine::~Engine() = default;
@@ -192,6 +191,7 @@ Result<ConversationId> Engine::Fork(ConversationId id) {
   }
   auto fork = std::make_unique<Conversation>(next_id_++, from->policy_, from->window_.Fork());
   fork->log_ = from->log_;
+  fork->journal_ = from->journal_;
   conversations_.push_back(std::move(fork));
   return conversations_.back()->id_;
 }
@@ -220,6 +220,18 @@ Status Engine::Submit(ConversationId id, TurnRequest request, Sink* sink) {
     if (token < 0 || token >= model_->arch().vocab_size) {
       return bad("a token id is out of range", "tokens",
                  fmt::format("0 to {}", model_->arch().vocab_size - 1), fmt::format("{}", token));
+    }
+  }
+  if (request.found.size() > kMaxRecalledSpans) {
+    return bad("too many spans to call back", "found", fmt::format("at most {}", kMaxRecalledSpans),
+               fmt::format("{}", request.found.size()));
+  }
+  for (const OfferedSpan& span : request.found) {
+    if (span.range.from.value < 0 || span.range.tokens() <= 0 ||
+        span.range.tokens() > options_.window.recalled) {
+      return bad("a span to call back is out of range", "found",
+                 fmt::format("1 to {} tokens of the log", options_.window.recalled),
+                 fmt::format("{} to {}", span.range.from.value, span.range.to.value));
     }
   }
   const std::lock_guard lock(queue_mutex_);

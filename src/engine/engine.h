@@ -68,9 +68,9 @@ class Engine {
   // Null when there is none of that id. Valid until the next call that is not const.
   const Conversation* Find(ConversationId id) const;
 
-  // Puts a turn on the queue; `sink` lives until its OnEnd. kUsage: settings, stop strings or token
-  // ids out of range. kStateHeld: the queue is full. A conversation that does not exist or has a
-  // turn already ends the turn with kCancelled at the next Step.
+  // Puts a turn on the queue; `sink` lives until its OnEnd. kUsage: settings, stop strings, token
+  // ids or found spans out of range. kStateHeld: the queue is full. A conversation that does not
+  // exist or has a turn already ends the turn with kCancelled at the next Step.
   Status Submit(ConversationId id, TurnRequest request, Sink* sink);
   // Ends the turn at the next Step. Does nothing when there is none. Async-signal-safe: no.
   void Cancel(ConversationId id);
@@ -106,7 +106,9 @@ class Engine {
   void Deliver();
 
   void StartTurn(Conversation& conversation, Submitted submitted);
+  void PlanMessage(Conversation& conversation);
   bool AddPart(Conversation& conversation, const WaitingWork& work, int row_count);
+  void DeliverRows(Conversation& conversation, const StepPart& part, size_t* logit_row);
   void DeliverRow(Conversation& conversation, LogIndex index, std::span<const float> logits);
   RecentTokens RecentOf(const Conversation& conversation);
   void TakeToken(Conversation& conversation, const SampledToken& sampled);
@@ -141,6 +143,7 @@ class Engine {
   std::vector<int> logit_rows_;
   std::vector<StepPart> parts_;
   std::vector<Conversation*> part_owners_;
+  std::vector<Window*> part_windows_;  // the owner's, or one in which it reads a span again
 };
 
 }  // namespace mooring

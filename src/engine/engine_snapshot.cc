@@ -1,7 +1,8 @@
 // A conversation's log and window as bytes and back.
 //
-// Layout, little endian: u64 token count, i32 ids, one byte per token (1: generated), then the
-// window (memory/window_snapshot.cc). Whoever stores the bytes adds the checksums.
+// Layout, little endian: u64 token count, i32 ids, one byte per token (1: generated); u64 count of
+// the journal and its SavedEntry; then the window (memory/window_snapshot.cc). Whoever stores the
+// bytes adds the checksums.
 
 #include <fmt/format.h>
 
@@ -12,6 +13,11 @@
 
 namespace mooring {
 namespace {
+
+struct SavedEntry {
+  int64_t message, from, to;
+  int64_t behind_anchors;
+};
 
 Error Corrupt(std::string where, std::string expected, std::string found) {
   return Error{.kind = ErrorKind::kModelInvalid,
@@ -39,8 +45,46 @@ void Engine::AppendSnapshot(ConversationId id, std::string* out) const {
     std::memcpy(ids + i * sizeof(token), &token, sizeof(token));
     bits[i] = log.generated(index) ? 1 : 0;
   }
+  const auto append = [out](const auto& value) {
+    out->append(reinterpret_cast<const char*>(&value), sizeof(value));
+  };
+  append(static_cast<uint64_t>(conversation->journal_.size()));
+  for (const JournalEntry& entry : conversation->journal_) {
+    append(SavedEntry{entry.message.value, entry.found.range.from.value, entry.found.range.to.value,
+                      entry.found.behind_anchors ? 1 : 0});
+  }
   conversation->window_.AppendSnapshot(out);
 }
+
+namespace {
+
+// Takes the journal from the front of `bytes`.
+Result<PlanJournal> TakeJournal(LogIndex log_end, std::span<const std::byte>* bytes) {
+  uint64_t count = 0;
+  const bool counted = bytes->size() >= sizeof(count);
+  if (counted) std::memcpy(&count, bytes->data(), sizeof(count));
+  const CheckedSize size = CheckedSize(count) * sizeof(SavedEntry) + sizeof(count);
+  if (!counted || !size.AtMost(bytes->size())) {
+    return Corrupt("journal", fmt::format("entries inside {} bytes", bytes->size()),
+                   fmt::format("{} entries", count));
+  }
+  PlanJournal journal(count);
+  for (uint64_t i = 0; i < count; ++i) {
+    SavedEntry saved;
+    std::memcpy(&saved, bytes->data() + sizeof(count) + i * sizeof(saved), sizeof(saved));
+    const int64_t latest = i == 0 ? 0 : journal[i - 1].message.value;
+    if (saved.message < latest || saved.message > log_end.value || saved.from < 0 ||
+        saved.from >= saved.to || saved.to > saved.message) {
+      return Corrupt(fmt::format("journal entry {}", i), "a span before its message, in order",
+                     fmt::format("{} to {} for {}", saved.from, saved.to, saved.message));
+    }
+    journal[i] = {{saved.message}, {{{saved.from}, {saved.to}}, saved.behind_anchors != 0}};
+  }
+  *bytes = bytes->subspan(*size.value());
+  return journal;
+}
+
+}  // namespace
 
 Result<ConversationId> Engine::OpenSnapshot(std::span<const std::byte> bytes) {
   uint64_t count = 0;
@@ -67,6 +111,8 @@ Result<ConversationId> Engine::OpenSnapshot(std::span<const std::byte> bytes) {
     }
     log.Append(token, bits[i] == std::byte{1});
   }
+  bytes = bytes.subspan(*log_bytes.value());
+  MOORING_ASSIGN_OR_RETURN(PlanJournal journal, TakeJournal(log.end(), &bytes));
   Conversation* conversation = OpenEmpty();
   if (conversation == nullptr) {
     return Error{.kind = ErrorKind::kResources,
@@ -76,8 +122,9 @@ Result<ConversationId> Engine::OpenSnapshot(std::span<const std::byte> bytes) {
                  .found = fmt::format("{} already", options_.conversations)};
   }
   conversation->log_ = std::move(log);
+  conversation->journal_ = std::move(journal);
   const ConversationId id = conversation->id_;
-  const Status restored = conversation->window_.RestoreSnapshot(bytes.subspan(*log_bytes.value()));
+  const Status restored = conversation->window_.RestoreSnapshot(bytes);
   const int64_t pending = conversation->pending_rows();
   if (restored.ok() && pending >= 0 && pending <= 1) return id;
   Close(id);

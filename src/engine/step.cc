@@ -39,10 +39,16 @@ void Engine::Drain() {
 }
 
 void Engine::StartTurn(Conversation& conversation, Submitted submitted) {
+  // Only what has been said, and can be read again behind the anchors, can come back.
+  const LogIndex message = conversation.log_.end();
+  std::erase_if(submitted.request.found, [&](const OfferedSpan& span) {
+    return message.value < conversation.window_.shape().anchors || span.range.to > message;
+  });
   for (const TokenId token : submitted.request.tokens) conversation.log_.Append(token, false);
   StopMatcher stop(submitted.request.stop);
   conversation.turn_.emplace(RunningTurn{.request = std::move(submitted.request),
                                          .sink = submitted.sink,
+                                         .message = message,
                                          .stats = {},
                                          .started_seconds = MonotonicSeconds(),
                                          .first_token_seconds = 0.0,
@@ -54,7 +60,7 @@ void Engine::StartTurn(Conversation& conversation, Submitted submitted) {
   if (conversation.pending_rows() > 0) return;
   // Nothing is left to read. To go on, the last token is read once more for its logits; that writes
   // the same bits again.
-  if (conversation.turn_->request.max_tokens > 0 && !conversation.log_.empty()) {
+  if (conversation.turn_->request.max_tokens > 0 && conversation.window_.RewindBound() > 0) {
     conversation.window_.Rewind(1);
   } else {
     EndTurn(conversation, TurnEnd::kLength);
@@ -65,9 +71,38 @@ void Engine::Plan() {
   for (const auto& conversation : conversations_) {
     if (!conversation->busy() || conversation->pending_rows() == 0) continue;
     arena_.Reset();
-    conversation->window_.Apply(
-        conversation->policy_->Propose(conversation->window_.Facts(), arena_));
+    if (conversation->turn_->starts_message_at(conversation->window_.next())) {
+      PlanMessage(*conversation);
+    } else {
+      conversation->window_.Apply(
+          conversation->policy_->Propose(conversation->window_.Facts(), arena_));
+    }
   }
+}
+
+// Before the first row of a message the window takes in what was found for it, once all of that has
+// been read again. The facts stay as they are until then, and so does the plan.
+void Engine::PlanMessage(Conversation& conversation) {
+  RunningTurn& turn = *conversation.turn_;
+  WindowFacts facts = conversation.window_.Facts();
+  facts.message_start = true;
+  facts.offered = turn.request.found;
+  const ::mooring::Plan plan = conversation.policy_->Propose(facts, arena_);
+  if (turn.rereads.empty()) {
+    for (const OfferedSpan& span : plan.recall) {
+      turn.rereads.push_back({span, conversation.window_.AnchorsAlone()});
+    }
+  }
+  if (turn.pending_reread() != nullptr) return;
+  std::vector<Window> windows;
+  for (Reread& reread : turn.rereads) windows.push_back(std::move(reread.window));
+  conversation.window_.Apply(plan, true, windows);
+  turn.rereads.clear();
+  turn.request.message_start = false;
+  for (const OfferedSpan& span : turn.request.found) {
+    conversation.journal_.push_back({conversation.window_.next(), span});
+  }
+  turn.sink->OnRecall(conversation.window_.Facts().recalled);
 }
 
 bool Engine::Schedule() {
@@ -75,15 +110,23 @@ bool Engine::Schedule() {
   for (const auto& conversation : conversations_) {
     WaitingWork work;
     if (conversation->busy()) {
-      const int64_t room = conversation->policy_->RoomFor(conversation->window_.Facts());
+      int64_t room = conversation->policy_->RoomFor(conversation->window_.Facts());
       if (room <= 0) {
         EndTurn(*conversation, TurnEnd::kWindowFull);
       } else {
         const TurnRequest& request = conversation->turn_->request;
-        work.pending_rows = std::min(conversation->pending_rows(), room);
-        work.every_logit = request.every_logit;
-        work.wants_logits =
-            request.max_tokens > 0 && work.pending_rows == conversation->pending_rows();
+        if (Reread* reread = conversation->turn_->pending_reread()) {
+          work.pending_rows = reread->pending();
+        } else {
+          // What the message answers is read to its end before the message begins.
+          if (request.message_start) {
+            room = std::min(room, conversation->turn_->message - conversation->window_.next());
+          }
+          work.pending_rows = std::min(conversation->pending_rows(), room);
+          work.every_logit = request.every_logit;
+          work.wants_logits =
+              request.max_tokens > 0 && work.pending_rows == conversation->pending_rows();
+        }
       }
     }
     work_.push_back(work);
@@ -96,6 +139,7 @@ bool Engine::Schedule() {
   logit_rows_.clear();
   parts_.clear();
   part_owners_.clear();
+  part_windows_.clear();
   Conversation* starved = nullptr;
   for (size_t i = 0; i < work_.size(); ++i) {
     if (scheduled_rows_[i] == 0) continue;
@@ -111,9 +155,10 @@ bool Engine::Schedule() {
 
 bool Engine::AddPart(Conversation& conversation, const WaitingWork& work, int row_count) {
   const auto first_row = static_cast<int>(tokens_.size());
-  const LogIndex first = conversation.window_.next();
-  if (!conversation.window_.Extend(row_count,
-                                   std::span(places_).subspan(static_cast<size_t>(first_row)))) {
+  Reread* reread = conversation.turn_->pending_reread();
+  Window& window = reread != nullptr ? reread->window : conversation.window_;
+  const LogIndex first = reread != nullptr ? reread->next() : window.next();
+  if (!window.Extend(row_count, std::span(places_).subspan(static_cast<size_t>(first_row)))) {
     return false;
   }
   for (int i = 0; i < row_count; ++i) {
@@ -122,8 +167,9 @@ bool Engine::AddPart(Conversation& conversation, const WaitingWork& work, int ro
       logit_rows_.push_back(first_row + i);
     }
   }
-  parts_.push_back({conversation.window_.View(), first_row, row_count});
+  parts_.push_back({window.View(), first_row, row_count});
   part_owners_.push_back(&conversation);
+  part_windows_.push_back(&window);
   return true;
 }
 
@@ -139,22 +185,28 @@ void Engine::Forward() {
 void Engine::Deliver() {
   size_t logit_row = 0;
   for (size_t p = 0; p < parts_.size(); ++p) {
-    const StepPart& part = parts_[p];
     Conversation& conversation = *part_owners_[p];
-    const LogIndex first = conversation.window_.next();
-    conversation.window_.Commit();
-    conversation.turn_->stats.read_tokens += part.row_count;
-    for (;
-         logit_row < logit_rows_.size() && logit_rows_[logit_row] < part.first_row + part.row_count;
-         ++logit_row) {
-      if (!conversation.busy()) continue;  // an earlier row ended the turn
-      DeliverRow(conversation, first + (logit_rows_[logit_row] - part.first_row),
-                 workspace_.logits(static_cast<int>(logit_row)));
+    part_windows_[p]->Commit();
+    if (part_windows_[p] != &conversation.window_) {
+      conversation.turn_->stats.reread_tokens += parts_[p].row_count;
+      continue;
     }
-    if (conversation.busy() && conversation.turn_->request.max_tokens == 0 &&
-        conversation.pending_rows() == 0) {
-      EndTurn(conversation, TurnEnd::kLength);
-    }
+    conversation.turn_->stats.read_tokens += parts_[p].row_count;
+    DeliverRows(conversation, parts_[p], &logit_row);
+  }
+}
+
+void Engine::DeliverRows(Conversation& conversation, const StepPart& part, size_t* logit_row) {
+  const LogIndex first = conversation.window_.next() - part.row_count;
+  const int end = part.first_row + part.row_count;
+  for (; *logit_row < logit_rows_.size() && logit_rows_[*logit_row] < end; ++*logit_row) {
+    if (!conversation.busy()) continue;  // an earlier row ended the turn
+    DeliverRow(conversation, first + (logit_rows_[*logit_row] - part.first_row),
+               workspace_.logits(static_cast<int>(*logit_row)));
+  }
+  if (conversation.busy() && conversation.turn_->request.max_tokens == 0 &&
+      conversation.pending_rows() == 0) {
+    EndTurn(conversation, TurnEnd::kLength);
   }
 }
 
@@ -183,6 +235,13 @@ RecentTokens Engine::RecentOf(const Conversation& conversation) {
     const auto own = written.first(conversation.log_.CopyLastGenerated(written));
     // Every answer may end, after whatever words.
     for (const TokenId end : request.end_tokens) std::ranges::replace(own, end, kNoToken);
+    // What was called back is there to be quoted.
+    const LogIndex first = conversation.log_.end() - std::ssize(own);
+    for (const RecalledSpan& span : conversation.window_.Facts().recalled) {
+      for (LogIndex at = std::max(span.range.from, first); at < span.range.to; at = at + 1) {
+        own[static_cast<size_t>(at - first)] = kNoToken;
+      }
+    }
     recent.written = own;
   }
   return recent;

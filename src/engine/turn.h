@@ -13,6 +13,7 @@
 
 #include "base/token.h"
 #include "engine/sampler.h"
+#include "memory/policy.h"
 #include "tensor/position.h"
 
 namespace mooring {
@@ -30,7 +31,11 @@ std::string_view NameOf(TurnEnd end);
 
 struct TurnRequest {
   std::vector<TokenId> tokens;  // read first; may be empty to go on where the log ends
-  int64_t max_tokens = 0;       // to generate then; 0: read only
+  // The tokens begin a message of the user. Spans that were found for it may be called back before
+  // it is read; from the worst to the best, each within the log and at most `recalled` tokens long.
+  bool message_start = false;
+  std::vector<OfferedSpan> found = {};
+  int64_t max_tokens = 0;  // to generate then; 0: read only
   SamplerSettings sampler;
   std::vector<std::string> stop;    // at most kMaxStopStrings, each at most kMaxStopBytes
   std::vector<TokenId> end_tokens;  // any of these ends the turn; logged, not shown
@@ -42,6 +47,7 @@ inline constexpr size_t kMaxStopBytes = 256;
 struct TurnStats {
   int64_t read_tokens = 0;
   int64_t generated_tokens = 0;
+  int64_t reread_tokens = 0;      // of spans that were called back
   double read_seconds = 0.0;      // until the first token was sampled
   double generate_seconds = 0.0;  // from then on
 };
@@ -55,6 +61,9 @@ class Sink {
   virtual void OnToken(const SampledToken& /*token*/) {}
   // The logits [vocab] after the token at `index`: what the model expects at index + 1.
   virtual void OnLogits(LogIndex /*index*/, std::span<const float> /*logits*/) {}
+  // What stands in the window again for this message, before the message is read; also when there
+  // is nothing.
+  virtual void OnRecall(std::span<const RecalledSpan> /*recalled*/) {}
   // The last call of a turn.
   virtual void OnEnd(TurnEnd /*end*/, const TurnStats& /*stats*/) {}
 };
