@@ -101,28 +101,6 @@ TEST_F(ConversationFileTest, GoesOnExactlyLikeTheTwinThatNeverStopped) {
   }
 }
 
-// Files from before there was a sequence penalty end their sampler after the seed.
-TEST_F(ConversationFileTest, TakesUpAFileWithoutASequencePenalty) {
-  ASSERT_TRUE(Save(Start(engine_.get())).ok());
-  const std::string now = FileBytes();
-  constexpr std::array<std::string_view, 6> kTags = {"IDEN", "SETT", "SAMP",
-                                                     "TURN", "TLOG", "WIND"};
-  const auto bodies = OpenContainer(now, "now", kTags);
-  ASSERT_TRUE(bodies.ok()) << bodies.error().Message();
-  std::vector<ContainerSection> sections;
-  for (size_t i = 0; i < kTags.size(); ++i) sections.push_back({kTags[i], (*bodies)[i]});
-  sections[2].body.remove_suffix(12);
-  Write(BuildContainer(sections));
-  auto restored = LoadInto(engine_.get());
-  ASSERT_TRUE(restored.ok()) << restored.error().Message();
-  SamplerSettings expected = sampler_;
-  expected.dry_multiplier = 0;
-  EXPECT_EQ(restored->sampler, expected);
-  sections[2].body.remove_suffix(1);
-  Write(BuildContainer(sections));
-  EXPECT_FALSE(LoadInto(engine_.get()).ok());
-}
-
 TEST_F(ConversationFileTest, AnotherKeyValueTypeIsNamedAsTheFlagNamesIt) {
   ASSERT_TRUE(Save(Start(engine_.get())).ok());
   const auto other = test::MakeEngine(

@@ -238,5 +238,105 @@ TEST_F(DialogueTest, ClosesItsConversation) {
   EXPECT_EQ(engine_->Find(id), nullptr);
 }
 
+// A talk whose window has long lost its beginning.
+class LongMemoryTest : public DialogueTest {
+ protected:
+  class Recalled : public Sink {
+   public:
+    void OnRecall(std::span<const RecalledSpan> recalled) override {
+      spans.assign(recalled.begin(), recalled.end());
+    }
+    std::vector<RecalledSpan> spans;
+  };
+
+  LongMemoryTest()
+      : kShape({.capacity = 200, .anchors = 32, .expire_by_page = false, .recalled = 80}) {}
+
+  void SetUp() override {
+    DialogueTest::SetUp();
+    engine_ = test::MakeEngine(loaded_, {.policy = "recall", .window = kShape, .conversations = 3});
+    terms_.emplace(*loaded_.tokenizer);
+  }
+  Dialogue Talk() {
+    Dialogue dialogue = Start("Be brief.");
+    dialogue.Remember(&*terms_);
+    Exchange(dialogue, "hello there", "hello");
+    Exchange(dialogue, "My gate code is QXZ.", "Noted.");
+    for (int i = 0; i < 8; ++i) Exchange(dialogue, "0123 4567", "89 89 89");
+    return dialogue;
+  }
+  std::vector<RecalledSpan> Ask(Dialogue& dialogue, std::string_view text) const {
+    Recalled sink;
+    EXPECT_TRUE(dialogue.Say(text, Greedy(3), &sink, nullptr).ok());
+    return sink.spans;
+  }
+
+  const WindowShape kShape;
+  std::optional<TermTable> terms_;
+};
+
+TEST_F(LongMemoryTest, AQuestionBringsBackWhatWasSaidAboutIt) {
+  Dialogue dialogue = Talk();
+  const std::vector<RecalledSpan> spans = Ask(dialogue, "gate code?");
+  ASSERT_EQ(spans.size(), 1U);
+  const TurnRecord fact = dialogue.turn(3);
+  EXPECT_EQ(fact.text, "My gate code is QXZ.");
+  EXPECT_TRUE(spans[0].range.Overlaps({fact.from, fact.to}));
+  EXPECT_LE(spans[0].range.tokens(), kShape.recalled);
+  EXPECT_EQ(dialogue.UserTurnOf(spans[0].range.from), 2);
+  EXPECT_EQ(engine_->Find(dialogue.id())->journal().size(), 1U);
+  // It stays for one more message, and goes with the one after.
+  EXPECT_EQ(Ask(dialogue, "0123").size(), 1U);
+  EXPECT_TRUE(Ask(dialogue, "0123").empty());
+}
+
+TEST_F(LongMemoryTest, WhatIsInSightOrAboutNothingBringsNothing) {
+  Dialogue dialogue = Talk();
+  EXPECT_TRUE(Ask(dialogue, "wwww").empty());
+  Dialogue young = Start({});
+  young.Remember(&*terms_);
+  Exchange(young, "My gate code is QXZ.", "Noted.");
+  EXPECT_TRUE(Ask(young, "gate code?").empty());
+}
+
+TEST_F(LongMemoryTest, WithoutItNothingComesBack) {
+  Dialogue dialogue = Talk();
+  dialogue.Forget();
+  EXPECT_TRUE(Ask(dialogue, "gate code?").empty());
+  EXPECT_EQ(dialogue.memory(), nullptr);
+}
+
+TEST_F(LongMemoryTest, TakenUpAgainItFindsTheSame) {
+  Dialogue dialogue = Talk();
+  DialogueState state = {.system = dialogue.system(), .system_is_new = false, .turns = {}};
+  for (size_t i = 0; i < dialogue.turn_count(); ++i) state.turns.push_back(dialogue.turn(i));
+  const auto id = engine_->Fork(dialogue.id());
+  ASSERT_TRUE(id.ok());
+  Dialogue again(engine_.get(), &*template_, *id, std::move(state));
+  again.Remember(&*terms_);
+  const auto expected = Ask(dialogue, "gate code?");
+  const auto found = Ask(again, "gate code?");
+  ASSERT_EQ(found.size(), expected.size());
+  EXPECT_EQ(found[0].range, expected[0].range);
+  EXPECT_EQ(LogTokens(again), LogTokens(dialogue));
+}
+
+TEST_F(LongMemoryTest, AForkRemembersAndLeavesTheOriginalAlone) {
+  Dialogue dialogue = Talk();
+  const std::vector<TokenId> before = LogTokens(dialogue);
+  auto fork = dialogue.Fork();
+  ASSERT_TRUE(fork.ok());
+  EXPECT_EQ(Ask(*fork, "gate code?").size(), 1U);
+  EXPECT_EQ(LogTokens(dialogue), before);
+  EXPECT_EQ(Ask(dialogue, "gate code?").size(), 1U);
+}
+
+TEST_F(DialogueTest, AnAnswerThatIsBegunGoesOn) {
+  Dialogue dialogue = Start({});
+  ASSERT_TRUE(dialogue.Say("hello", Greedy(4), nullptr, nullptr, "Well, ").ok());
+  EXPECT_TRUE(dialogue.turn(1).text.starts_with("Well, "));
+  EXPECT_THAT(LogText(dialogue), HasSubstr("assistant\nWell, "));
+}
+
 }  // namespace
 }  // namespace mooring

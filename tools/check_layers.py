@@ -20,7 +20,7 @@ ALLOWED = {
     "model": "base tensor kernels load",
     "engine": "base tensor kernels load text memory model",
     "talk": "base text engine",
-    "eval": "base tensor kernels load text memory model engine",
+    "eval": "base tensor kernels load text memory model engine talk",
     "apps": "base tensor kernels load text memory model engine talk eval bench",
     "bench": "base tensor kernels load text memory model engine talk eval apps",
     "tests": "base tensor kernels load text memory model engine talk eval apps bench",

@@ -153,7 +153,7 @@ TEST_F(DispatchTest, UsageErrors) {
   fails({"config", "show", "--window"}, "--window needs a value");
   fails({"config", "show", "--window", "--json"}, "--window needs a value");
   fails({"config", "show", "--window", "many"}, "whole number");
-  fails({"config", "show", "--policy", "recall"}, "does not have it yet");
+  fails({"config", "show", "--policy", "keys"}, "does not have it yet");
   fails({"config", "show", "--policy", "sink"}, "did you mean sinks?");
   fails({"list", "--json=1"}, "takes no value");
   fails({"rm", "smollm2", "-x"}, "unknown flag");

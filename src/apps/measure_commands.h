@@ -1,5 +1,5 @@
-// The commands that measure: `eval ppl` (quality) and `bench` (speed). Their rows for the table in
-// commands.cc.
+// The commands that measure: `eval ppl`, `eval recall` (quality) and `bench` (speed). Their rows
+// for the table in commands.cc.
 //
 // Thread rule: pure functions.
 #ifndef MOORING_APPS_MEASURE_COMMANDS_H_
@@ -10,6 +10,7 @@
 namespace mooring {
 
 Command EvalPplCommand();
+Command EvalRecallCommand();
 Command BenchCommand();
 
 }  // namespace mooring

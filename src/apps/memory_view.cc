@@ -1,6 +1,7 @@
 #include "apps/memory_view.h"
 
 #include <algorithm>
+#include <set>
 #include <string_view>
 
 namespace mooring {
@@ -32,12 +33,22 @@ MemoryView ViewOf(const Conversation& conversation) {
   const int64_t held = std::min<int64_t>(
       {view.capacity, view.log_tokens, window.attended() + conversation.pending_rows()});
   view.anchors = std::min<int64_t>(window.shape().anchors, held);
-  view.recent = held - view.anchors;
+  for (const RecalledSpan& span : window.Facts().recalled) view.recalled.push_back(span.range);
+  view.recent = held - view.anchors - view.recalled_tokens();
   return view;
 }
 
+int64_t MemoryView::recalled_tokens() const {
+  int64_t tokens = 0;
+  for (const LogRange& range : recalled) tokens += range.tokens();
+  return tokens;
+}
+
 Json WindowJson(const MemoryView& view) {
-  return {{"capacity", view.capacity}, {"anchors", view.anchors}, {"recent", view.recent}};
+  return {{"capacity", view.capacity},
+          {"anchors", view.anchors},
+          {"recalled", view.recalled_tokens()},
+          {"recent", view.recent}};
 }
 
 std::string MemoryStrip(const MemoryView& view, const StripStyle& style) {
@@ -53,7 +64,21 @@ std::string MemoryStrip(const MemoryView& view, const StripStyle& style) {
   const int empty = style.cells - anchors - recent - forgotten;
   std::string strip = "[";
   AppendCells(style.unicode ? "▓" : "#", anchors, "\x1b[36m", style.color, &strip);
-  AppendCells(style.unicode ? "·" : ".", forgotten, "\x1b[2m", style.color, &strip);
+  // Where in what is out of sight each span that was called back begins.
+  const int64_t hidden = view.log_tokens - view.anchors - view.recent;
+  std::set<int> marks;
+  for (const LogRange& range : view.recalled) {
+    const double at = static_cast<double>(range.from.value - view.anchors) /
+                      static_cast<double>(std::max<int64_t>(1, hidden));
+    marks.insert(std::clamp(static_cast<int>(at * forgotten), 0, std::max(0, forgotten - 1)));
+  }
+  for (int cell = 0; cell < forgotten; ++cell) {
+    if (marks.contains(cell)) {
+      AppendCells(style.unicode ? "◆" : "*", 1, "\x1b[35m", style.color, &strip);
+    } else {
+      AppendCells(style.unicode ? "·" : ".", 1, "\x1b[2m", style.color, &strip);
+    }
+  }
   AppendCells(style.unicode ? "█" : "=", recent, "\x1b[32m", style.color, &strip);
   strip.append(static_cast<size_t>(empty), ' ');
   return strip + "]";
@@ -64,9 +89,12 @@ std::string MemorySentence(const MemoryView& view) {
     return fmt::format("Nothing has been said yet; room for {} tokens", Grouped(view.capacity));
   }
   std::string text =
-      fmt::format("Remembers {} of {} tokens: {} anchors, {} recent", Grouped(view.remembered()),
-                  Grouped(view.log_tokens), Grouped(view.anchors), Grouped(view.recent));
-  if (view.forgotten() > 0) text += fmt::format("; {} forgotten", Grouped(view.forgotten()));
+      fmt::format("Remembers {} of {} tokens: {} anchors, ", Grouped(view.remembered()),
+                  Grouped(view.log_tokens), Grouped(view.anchors));
+  if (!view.recalled.empty())
+    text += fmt::format("{} called back, ", Grouped(view.recalled_tokens()));
+  text += fmt::format("{} recent", Grouped(view.recent));
+  if (view.forgotten() > 0) text += fmt::format("; {} out of sight", Grouped(view.forgotten()));
   return text;
 }
 

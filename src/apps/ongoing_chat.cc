@@ -47,6 +47,7 @@ Result<std::unique_ptr<OngoingChat>> OngoingChat::Open(CommandContext* context,
                            LoadConversation(chosen.file, runtime->engine.get(),
                                             runtime->chat_template.get(), chat->identity_));
   chat->dialogue_.emplace(std::move(restored.dialogue));
+  if (runtime->terms != nullptr) chat->dialogue_->Remember(runtime->terms.get());
   chat->sampler_ = restored.sampler;
   chat->restored_ = true;
   if (chosen.system && chosen.system != chat->dialogue_->system()) {
@@ -56,9 +57,7 @@ Result<std::unique_ptr<OngoingChat>> OngoingChat::Open(CommandContext* context,
 }
 
 Status OngoingChat::OpenDialogue() {
-  MOORING_ASSIGN_OR_RETURN(
-      Dialogue dialogue,
-      Dialogue::Create(runtime_->engine.get(), runtime_->chat_template.get(), options_.system));
+  MOORING_ASSIGN_OR_RETURN(Dialogue dialogue, mooring::OpenDialogue(*runtime_, options_.system));
   dialogue_.emplace(std::move(dialogue));
   return {};
 }
@@ -130,13 +129,31 @@ void OngoingChat::ShowEnd(const ReplySink& sink) {
   if (!kept_.ok()) {
     Note(fmt::format("not kept: {}", SafeText(kept_.error().Message())));
   }
+  ShowRecalled(sink.recalled());
   if (options_.memory_strip && !context_->global.json) Note(MemoryText());
   if (options_.interactive && !context_->global.quiet) Note(StatusLine(sink.stats()));
+}
+
+void OngoingChat::ShowRecalled(const std::vector<LogRange>& recalled) {
+  if (recalled.empty() || context_->global.json || context_->global.quiet) return;
+  std::vector<std::string> turns;
+  for (const LogRange& range : recalled) {
+    std::string turn = Grouped(dialogue_->UserTurnOf(range.from));
+    if (std::ranges::find(turns, turn) == turns.end()) turns.push_back(std::move(turn));
+  }
+  Note(fmt::format("{} remembered from message{} {}", Strip().unicode ? "◆" : "*",
+                   turns.size() == 1 ? "" : "s", fmt::join(turns, ", ")));
 }
 
 void OngoingChat::PrintTurnJson(const ReplySink& sink, int64_t new_tokens) const {
   Json turn = {{"turn", dialogue_->user_turns()}, {"new_tokens", new_tokens}};
   turn.update(ReplyJson(sink, Memory(), sampler_.seed));
+  turn["recalled"] = Json::array();
+  for (const LogRange& range : sink.recalled()) {
+    turn["recalled"].push_back({{"from", range.from.value},
+                                {"to", range.to.value},
+                                {"turn", dialogue_->UserTurnOf(range.from)}});
+  }
   turn["kept"] = !options_.file.empty() && kept_.ok();
   PrintJson(context_->out, turn);
 }

@@ -74,6 +74,7 @@ class OngoingChat {
   static ConversationIdentity IdentityFor(const Runtime& runtime);
   Status OpenDialogue();
   void ShowEnd(const ReplySink& sink);
+  void ShowRecalled(const std::vector<LogRange>& recalled);
   void PrintTurnJson(const ReplySink& sink, int64_t new_tokens) const;
   std::string StatusLine(const TurnStats& stats) const;
   StripStyle Strip() const;

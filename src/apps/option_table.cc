@@ -11,8 +11,8 @@ constexpr std::string_view kPrecisions[] = {"auto", "fp32", "bf16", "fp16", "int
 constexpr std::string_view kCachePolicies[] = {"dynamic", "block"};
 constexpr std::string_view kGraphs[] = {"auto", "true", "false"};
 constexpr std::string_view kProfileNames[] = {"auto", "laptop", "t4-v100", "a100-h100"};
-constexpr std::string_view kPolicies[] = {"sinks", "dense"};
-constexpr std::string_view kLaterPolicies[] = {"keys", "recall"};
+constexpr std::string_view kPolicies[] = {"recall", "sinks", "dense"};
+constexpr std::string_view kLaterPolicies[] = {"keys"};
 constexpr std::string_view kKeyValues[] = {"auto", "int8", "fp16", "f32"};
 constexpr std::string_view kLevels[] = {"trace", "debug", "info", "warn", "error", "off"};
 
@@ -95,14 +95,22 @@ constexpr std::array kOptions = {
            .choices = kPolicies,
            .later_choices = kLaterPolicies,
            .field = +[](S& s) -> std::string& { return s.memory.policy; },
-           .help = "what stays in the window: anchors and the recent, or all until it is full"},
+           .help =
+               "what the model has before it: anchors, the recent and what a question calls back; "
+               "without the last; or all until the window is full"},
     Option{.key = "memory.anchors",
            .flag = "anchors",
            .value_name = "N",
            .unset = "auto",
            .integers = {0, 65536},
            .field = +[](S& s) -> std::optional<int64_t>& { return s.memory.anchors; },
-           .help = "first tokens that always stay; auto: 4"},
+           .help = "first tokens that always stay; auto: 32 under recall, else 4"},
+    Option{.key = "memory.recall",
+           .flag = "recall",
+           .value_name = "X",
+           .reals = {.low = 0, .high = 0.5},
+           .field = +[](S& s) -> double& { return s.memory.recall; },
+           .help = "share of the window for what a question calls back; 0: off"},
     Option{
         .key = "memory.key_value",
         .flag = "kv",

@@ -20,7 +20,7 @@ namespace mooring {
 namespace {
 
 constexpr std::array<std::string_view, 44> kLaterKeys = {
-    "model.mmap", "memory.key_tokens", "memory.recall", "memory.topic_anchors", "memory.pinned",
+    "model.mmap", "memory.key_tokens", "memory.topic_anchors", "memory.pinned",
     "memory.pool_bytes", "memory.index_ram", "memory.encoder", "memory.archive.ram_bytes",
     "memory.archive.disk_bytes", "server.listen", "server.api_keys_file", "server.cors_origins",
     "server.max_connections", "server.max_streams", "server.queue", "server.body_bytes",

@@ -72,6 +72,12 @@ Status ReplySink::written() const {
                .found = ErrnoText(output_error_)};
 }
 
+void ReplySink::OnRecall(std::span<const RecalledSpan> recalled) {
+  for (const RecalledSpan& span : recalled) {
+    if (span.messages == 0) recalled_.push_back(span.range);
+  }
+}
+
 void ReplySink::OnEnd(TurnEnd end, const TurnStats& stats) {
   end_ = end;
   stats_ = stats;

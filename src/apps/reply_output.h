@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "apps/memory_view.h"
 #include "base/result.h"
@@ -40,11 +41,14 @@ class ReplySink : public Sink {
   ReplySink(const ReplyStyle& style, std::atomic<bool>* stop) : style_(style), stop_(stop) {}
 
   void OnText(std::string_view text) override;
+  void OnRecall(std::span<const RecalledSpan> recalled) override;
   void OnEnd(TurnEnd end, const TurnStats& stats) override;
 
   const std::string& text() const { return text_; }
   TurnEnd end() const { return end_; }
   const TurnStats& stats() const { return stats_; }
+  // What this message called back, or asked for again.
+  const std::vector<LogRange>& recalled() const { return recalled_; }
   // Whether the text could be written: good again when nobody is there to read it, for that is how
   // `| head` ends.
   Status written() const;
@@ -56,6 +60,7 @@ class ReplySink : public Sink {
   std::string text_;
   TurnEnd end_ = TurnEnd::kCancelled;
   TurnStats stats_;
+  std::vector<LogRange> recalled_;
   int output_error_ = 0;  // errno of the first failure
 };
 

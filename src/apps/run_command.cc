@@ -121,9 +121,7 @@ Status AnswerRaw(const CommandContext& context, const Runtime& runtime, std::str
 Status AnswerChat(const CommandContext& context, const Runtime& runtime, std::string_view prompt,
                   SystemText system, TurnRequest request, LogprobsSink* sink) {
   TurnFacts facts = {.seed = request.sampler.seed};
-  MOORING_ASSIGN_OR_RETURN(
-      Dialogue dialogue,
-      Dialogue::Create(runtime.engine.get(), runtime.chat_template.get(), std::move(system)));
+  MOORING_ASSIGN_OR_RETURN(Dialogue dialogue, OpenDialogue(runtime, std::move(system)));
   MOORING_ASSIGN_OR_RETURN([[maybe_unused]] const TurnEnd end,
                            dialogue.Say(prompt, std::move(request), sink, context.interrupted));
   facts.id = dialogue.id();

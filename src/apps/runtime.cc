@@ -21,6 +21,9 @@ namespace {
 // What one row attends to when nobody chooses: what small models still use well.
 constexpr int64_t kDefaultWindow = 2048;
 constexpr int64_t kDefaultAnchors = 4;
+constexpr int64_t kRecallAnchors = 2 * kPageSlots;
+// Several spans fit; more would only take from the recent.
+constexpr int32_t kMostRecalled = 256;
 
 Result<std::unique_ptr<ModelFile>> OpenModel(const Settings& settings) {
   MOORING_ASSIGN_OR_RETURN(const std::filesystem::path path, ResolveModel(settings.model.path));
@@ -57,7 +60,11 @@ Result<EngineOptions> ChooseEngine(const Settings& settings, const RuntimeNeeds&
   options.policy = settings.memory.policy;
   MOORING_ASSIGN_OR_RETURN(options.key_value, ChooseKeyValue(settings));
   const int64_t window = ChooseWindow(settings, arch.trained_window, warnings);
-  const int64_t anchors = settings.memory.anchors.value_or(kDefaultAnchors);
+  const bool recalls = options.policy == "recall" && settings.memory.recall > 0;
+  // Where spans come back, the first pages whole: they are read again behind these alone.
+  const bool whole_pages = recalls && window >= 8 * kRecallAnchors;
+  const int64_t anchors =
+      settings.memory.anchors.value_or(whole_pages ? kRecallAnchors : kDefaultAnchors);
   constexpr int64_t kMost = std::numeric_limits<int32_t>::max() / 2;
   if (window < 0 || window > kMost || anchors < 0 || anchors > kMost) {
     return Error{.kind = ErrorKind::kUsage,
@@ -66,9 +73,12 @@ Result<EngineOptions> ChooseEngine(const Settings& settings, const RuntimeNeeds&
                  .expected = fmt::format("0 to {}", kMost),
                  .found = fmt::format("{}, {}", window, anchors)};
   }
-  options.window = {.capacity = static_cast<int32_t>(window),
-                    .anchors = static_cast<int32_t>(anchors),
-                    .expire_by_page = settings.kv_cache_policy == "block"};
+  const double share = recalls ? settings.memory.recall * static_cast<double>(window) : 0;
+  options.window = {
+      .capacity = static_cast<int32_t>(window),
+      .anchors = static_cast<int32_t>(anchors),
+      .expire_by_page = settings.kv_cache_policy == "block",
+      .recalled = std::min(kMostRecalled, static_cast<int32_t>(share) / kPageSlots * kPageSlots)};
   options.force_window = settings.force_window;
   options.conversations = needs.conversations;
   options.step_rows = needs.step_rows;
@@ -139,6 +149,9 @@ Result<Runtime> LoadRuntime(const CommandContext& context, const RuntimeNeeds& n
                            ChooseEngine(settings, needs, runtime.model->arch(), &runtime.warnings));
   MOORING_ASSIGN_OR_RETURN(runtime.engine,
                            Engine::Create(runtime.model.get(), runtime.tokenizer.get(), options));
+  if (needs.chat_template && options.window.recalled > 0) {
+    runtime.terms = std::make_unique<const TermTable>(*runtime.tokenizer);
+  }
   if (context.Has("explain-plan")) {
     PrintPlan(context.err, context.global.color, settings, runtime);
   }
@@ -153,13 +166,25 @@ std::string Runtime::Description() const {
   return fmt::format(
       "model     {} ({}, {} layers, trained on {} tokens)\n"
       "compute   {} kernels, {} thread{}, precision {}, keys and values {}\n"
-      "window    {} tokens, {} anchors, policy {}\n"
+      "window    {} tokens, {} anchors, policy {}{}\n"
       "memory    weights {} (mapped), pages {}, buffers {}; fixed from here on\n",
       model_name, arch.family, arch.layer_count(), arch.trained_window, backend->kernels().name,
       backend->thread_count(), backend->thread_count() == 1 ? "" : "s", NameOf(model->precision()),
       KeyValueName(options.key_value), options.window.capacity, options.window.anchors,
-      options.policy, Mebibytes(memory.weights), Mebibytes(memory.pages),
+      options.policy,
+      options.window.recalled > 0
+          ? fmt::format(", up to {} for what comes back", options.window.recalled)
+          : "",
+      Mebibytes(memory.weights), Mebibytes(memory.pages),
       Mebibytes(memory.workspace + memory.tables));
+}
+
+Result<Dialogue> OpenDialogue(const Runtime& runtime, SystemText system) {
+  MOORING_ASSIGN_OR_RETURN(
+      Dialogue dialogue,
+      Dialogue::Create(runtime.engine.get(), runtime.chat_template.get(), std::move(system)));
+  if (runtime.terms != nullptr) dialogue.Remember(runtime.terms.get());
+  return dialogue;
 }
 
 Result<TurnRequest> TurnFromSettings(const Settings& settings, const Runtime& runtime) {

@@ -15,6 +15,8 @@
 #include "engine/engine.h"
 #include "kernels/backend.h"
 #include "model/model.h"
+#include "talk/dialogue.h"
+#include "talk/term_table.h"
 #include "text/chat_template.h"
 #include "text/tokenizer.h"
 
@@ -33,6 +35,7 @@ struct Runtime {
   std::unique_ptr<Model> model;
   std::unique_ptr<const Tokenizer> tokenizer;
   std::unique_ptr<ChatTemplate> chat_template;  // null when not needed
+  std::unique_ptr<const TermTable> terms;       // null where nothing is called back
   std::unique_ptr<Engine> engine;
   std::vector<std::string> warnings;  // a clipped window, a CPU in place of a GPU
 
@@ -49,6 +52,9 @@ Result<std::unique_ptr<Backend>> CreateBackend(const Settings& settings);
 // What the settings of a command say, explained on its `err` if `--explain-plan` was given. Errors
 // as they come from below, each with what to do.
 Result<Runtime> LoadRuntime(const CommandContext& context, const RuntimeNeeds& needs);
+
+// An empty dialogue with the memory that the runtime gives it. Errors of Dialogue::Create.
+Result<Dialogue> OpenDialogue(const Runtime& runtime, SystemText system);
 
 // The settings of a turn: sampler (a seed is drawn when there is none), stop strings, max_tokens
 // and the tokens that end a turn for this model.

@@ -34,8 +34,9 @@ struct Settings {
   } model;
 
   struct Memory {
-    std::string policy = "sinks";
-    std::optional<int64_t> anchors;  // auto: 4
+    std::string policy = "recall";
+    std::optional<int64_t> anchors;  // auto: two pages under recall where there is room, else 4
+    double recall = 0.125;           // share of the window for what comes back; 0: off
     std::string key_value = "auto";  // auto | int8 | fp16 | f32
   } memory;
 

@@ -108,7 +108,7 @@ TEST_F(TalkCommandsTest, ChatOnAPipeIsOneTurnPerLine) {
     EXPECT_EQ(turns[i]["turn"], i + 1);
     EXPECT_TRUE(turns[i]["text"].is_string());
     EXPECT_TRUE(turns[i]["finish_reason"] == "length" || turns[i]["finish_reason"] == "stop");
-    EXPECT_EQ(turns[i]["window"]["anchors"], 4);
+    EXPECT_EQ(turns[i]["window"]["anchors"], 32);
     EXPECT_GT(turns[i]["new_tokens"], 10);
     EXPECT_EQ(turns[i]["log_tokens"], log + turns[i]["new_tokens"].get<int64_t>() +
                                           turns[i]["generated_tokens"].get<int64_t>());

@@ -132,7 +132,7 @@ class TerminalTest : public testing::Test {
 
 TEST_F(TerminalTest, GreetsAnswersAndLeavesOnCtrlD) {
   Start({"--max-tokens", "8"});
-  ASSERT_TRUE(WaitFor("policy sinks")) << shown_;
+  ASSERT_TRUE(WaitFor("policy recall")) << shown_;
   ASSERT_TRUE(WaitFor(kPrompt));
   Type("Hello\r");
   ASSERT_TRUE(WaitFor("[stopped: length]")) << shown_;
@@ -201,7 +201,7 @@ TEST(MemoryViewTest, DrawsWhatThereIs) {
             "[#..........=]");
   const MemoryView view = {.log_tokens = 41233, .capacity = 1024, .anchors = 4, .recent = 1020};
   EXPECT_EQ(MemorySentence(view),
-            "Remembers 1,024 of 41,233 tokens: 4 anchors, 1,020 recent; 40,209 forgotten");
+            "Remembers 1,024 of 41,233 tokens: 4 anchors, 1,020 recent; 40,209 out of sight");
 }
 
 TEST(ReplyOutputTest, KeepsModelTextFromSteeringTheTerminal) {

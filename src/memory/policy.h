@@ -31,7 +31,7 @@ struct WindowShape {
 inline constexpr int kMaxRecalledSpans = 8;
 // A span that lands right before a message closes the page that was being filled. Most such pages,
 // not full and never filled further, that a window holds.
-inline constexpr int kMaxShortPages = 32;
+inline constexpr int kMaxShortPages = 16;
 
 // A span of the log that stands in the window again: it was read once more, behind the anchors
 // alone, so that its pages are the same whenever and for whatever they are made.

@@ -16,7 +16,7 @@
 
 namespace mooring {
 
-inline constexpr uint32_t kContainerVersion = 1;
+inline constexpr uint32_t kContainerVersion = 2;
 
 struct ContainerSection {
   std::string_view tag;   // four letters

@@ -67,6 +67,7 @@ std::string WriteSettings(const EngineOptions& options) {
   writer.Number(options.window.capacity);
   writer.Number(options.window.anchors);
   writer.Number<uint32_t>(options.window.expire_by_page ? 1 : 0);
+  writer.Number(options.window.recalled);
   writer.Text(options.policy);
   writer.Text(InfoOf(options.key_value).name);
   return out;
@@ -77,6 +78,7 @@ bool ReadSettings(std::string_view body, ConversationFileInfo* info) {
   info->window.capacity = reader.Number<int32_t>();
   info->window.anchors = reader.Number<int32_t>();
   info->window.expire_by_page = reader.Number<uint32_t>() != 0;
+  info->window.recalled = reader.Number<int32_t>();
   info->policy = reader.Text();
   info->key_value = reader.Text();
   return reader.complete();
@@ -109,11 +111,9 @@ bool ReadSampler(std::string_view body, SamplerSettings* sampler) {
   sampler->presence_penalty = reader.Number<float>();
   sampler->penalty_window = reader.Number<int32_t>();
   sampler->seed = reader.Number<uint64_t>();
-  if (reader.ok() && reader.left() > 0) {  // not in files of before there was this penalty
-    sampler->dry_multiplier = reader.Number<float>();
-    sampler->dry_base = reader.Number<float>();
-    sampler->dry_allowed_length = reader.Number<int32_t>();
-  }
+  sampler->dry_multiplier = reader.Number<float>();
+  sampler->dry_base = reader.Number<float>();
+  sampler->dry_allowed_length = reader.Number<int32_t>();
   return reader.complete() && CheckSamplerSettings(*sampler).ok();
 }
 
@@ -241,8 +241,8 @@ Status CheckFit(const ConversationFileInfo& info, const Engine& engine,
   MOORING_RETURN_IF_ERROR(same("memory policy", options.policy, info.policy,
                                fmt::format("use --policy {}, {}", info.policy, move)));
   const auto shape = [](const WindowShape& of) {
-    return fmt::format("{} tokens, {} anchors, {} expiry", of.capacity, of.anchors,
-                       of.expire_by_page ? "page" : "token");
+    return fmt::format("{} tokens, {} anchors, {} for what comes back, {} expiry", of.capacity,
+                       of.anchors, of.recalled, of.expire_by_page ? "page" : "token");
   };
   MOORING_RETURN_IF_ERROR(same("window", shape(options.window), shape(info.window),
                                fmt::format("use --window {} --anchors {}, {}", info.window.capacity,

@@ -54,6 +54,9 @@ class Dialogue::Recorder : public Sink {
   void OnLogits(LogIndex index, std::span<const float> logits) override {
     if (next_ != nullptr) next_->OnLogits(index, logits);
   }
+  void OnRecall(std::span<const RecalledSpan> recalled) override {
+    if (next_ != nullptr) next_->OnRecall(recalled);
+  }
   void OnEnd(TurnEnd end, const TurnStats& stats) override {
     outcome_.end = end;
     outcome_.stats = stats;
@@ -107,10 +110,23 @@ Dialogue::Dialogue(Dialogue&& other) noexcept
       system_(std::move(other.system_)),
       system_is_new_(other.system_is_new_),
       turns_(std::move(other.turns_)),
-      texts_(std::move(other.texts_)) {}
+      texts_(std::move(other.texts_)),
+      memory_(std::move(other.memory_)),
+      indexed_turns_(other.indexed_turns_) {}
 
 Dialogue::~Dialogue() {
   if (engine_ != nullptr) engine_->Close(id_);
+}
+
+Result<Dialogue> Dialogue::Fork() const {
+  MOORING_ASSIGN_OR_RETURN(const ConversationId id, engine_->Fork(id_));
+  Dialogue fork(engine_, chat_template_, id,
+                {.system = system_, .system_is_new = system_is_new_, .turns = {}});
+  fork.turns_ = turns_;
+  fork.texts_ = texts_;
+  fork.memory_ = memory_;
+  fork.indexed_turns_ = indexed_turns_;
+  return fork;
 }
 
 int64_t Dialogue::user_turns() const { return std::ranges::count(turns_, "user", &Turn::role); }
@@ -217,23 +233,66 @@ bool Dialogue::RecordMessage(std::string_view text, LogIndex from, LogIndex to, 
   return true;
 }
 
-Result<TurnEnd> Dialogue::Say(std::string_view text, TurnRequest request, Sink* sink,
-                              const std::atomic<bool>* interrupted) {
+void Dialogue::Remember(const TermTable* terms) {
+  const int64_t pages = engine_->options().window.recalled / kSpanPageTokens;
+  if (pages == 0) return;
+  memory_.emplace(terms, std::min(pages * kSpanPageTokens, kMaxSpanTokens));
+  indexed_turns_ = 0;
+}
+
+int64_t Dialogue::UserTurnOf(LogIndex index) const {
+  int64_t count = 0;
+  for (const Turn& turn : turns_) {
+    if (turn.from > index) break;
+    count += turn.role == "user" ? 1 : 0;
+  }
+  return count;
+}
+
+void Dialogue::IndexRounds() {
+  std::vector<MessageRange> messages;
+  for (; indexed_turns_ < turns_.size(); ++indexed_turns_) {
+    const Turn& turn = turns_[indexed_turns_];
+    messages.push_back({turn.role, {turn.from, turn.to}, {turn.text_from, turn.text_to}});
+  }
+  memory_->Add(engine_->Find(id_)->log(), messages);
+}
+
+Result<TurnRequest> Dialogue::Begin(std::string_view text, TurnRequest request) {
   MOORING_ASSIGN_OR_RETURN(request.tokens, RenderNew(text));
+  request.message_start = true;
+  if (!memory_) return request;
+  // A new message ends the round before.
+  IndexRounds();
+  const Conversation* conversation = engine_->Find(id_);
+  const Window& window = conversation->window();
+  if (!request.found.empty()) return request;
+  // While all that is not an anchor is in sight, so is everything.
+  LogIndex from = window.SeenFrom(window.next());
+  if (from.value <= window.shape().anchors) from = {0};
+  request.found = memory_->Find(conversation->log(),
+                                engine_->tokenizer().Encode(text, Trust::kUntrusted), from);
+  return request;
+}
+
+Result<TurnEnd> Dialogue::Say(std::string_view text, TurnRequest request, Sink* sink,
+                              const std::atomic<bool>* interrupted, std::string_view answer_start) {
+  MOORING_ASSIGN_OR_RETURN(request, Begin(text, std::move(request)));
   const LogIndex from = log_end();
+  const auto message = static_cast<int64_t>(request.tokens.size());
+  engine_->tokenizer().Encode(answer_start, Trust::kUntrusted, &request.tokens);
   const auto read = static_cast<int64_t>(request.tokens.size());
   MOORING_ASSIGN_OR_RETURN(Outcome outcome, Run(std::move(request), sink, interrupted));
-  const LogIndex to = {std::min(from.value + read, log_end().value)};
-  const bool whole = to - from == read;
+  const bool whole = log_end() - from >= read;
+  const LogIndex to = {std::min(from.value + message, log_end().value)};
   if (RecordMessage(text, from, to, whole) && whole) {
-    AddTurn("assistant", outcome.text, to, log_end());
+    AddTurn("assistant", std::string(answer_start) + outcome.text, to, log_end());
   }
   return outcome.end;
 }
 
 Status Dialogue::ReadMessage(std::string_view text, const std::atomic<bool>* interrupted) {
-  TurnRequest request;
-  MOORING_ASSIGN_OR_RETURN(request.tokens, RenderNew(text));
+  MOORING_ASSIGN_OR_RETURN(TurnRequest request, Begin(text, {}));
   const LogIndex from = log_end();
   const auto read = static_cast<int64_t>(request.tokens.size());
   MOORING_ASSIGN_OR_RETURN(const Outcome outcome, Run(std::move(request), nullptr, interrupted));

@@ -24,6 +24,7 @@
 
 #include "base/result.h"
 #include "engine/engine.h"
+#include "talk/long_memory.h"
 #include "text/chat_template.h"
 
 namespace mooring {
@@ -67,6 +68,10 @@ class Dialogue {
   Dialogue& operator=(Dialogue&&) = delete;
   ~Dialogue();  // closes the conversation
 
+  // A second dialogue that shares the past of this one, and what of it can be found again. Errors
+  // of Engine::Fork. REQUIRES: no turn is under way.
+  Result<Dialogue> Fork() const;
+
   ConversationId id() const { return id_; }
   const SystemText& system() const { return system_; }
   bool system_is_new() const { return system_is_new_; }
@@ -80,16 +85,29 @@ class Dialogue {
   // How many messages of the user there are.
   int64_t user_turns() const;
 
+  // From now on what has left the window is found again by messages that ask for it, and what was
+  // said so far is indexed. `terms` (of the engine's tokenizer) outlives this. Does nothing where
+  // the window has no room for what comes back.
+  void Remember(const TermTable* terms);
+  // Turns it off again: nothing is called back, and what was indexed is gone.
+  void Forget() { memory_.reset(); }
+  // Null unless Remember turned it on.
+  const LongMemory* memory() const { return memory_ ? &*memory_ : nullptr; }
+  // Which message of the user, counted from 1, the round of the token at `index` began with.
+  int64_t UserTurnOf(LogIndex index) const;
+
   // New instructions: rendered with the next user message. Before the first message they are simply
   // the system text.
   void SetSystem(SystemText system);
 
   // Says `text` as the user and lets the model answer: renders what is new, submits it with the
-  // settings of `request` (whose tokens are filled in here) and steps the engine until the turn has
-  // ended. The answer goes to `sink` and into the records. A set `*interrupted` (may be null)
-  // cancels it. Errors: the template refused the message (kUsage).
+  // settings of `request` (whose tokens are filled in here, and what is found for it, unless it
+  // names spans itself) and steps the engine until the turn has ended. The answer goes to `sink`
+  // and into the records; it begins with `answer_start`, words that are put into the model's mouth,
+  // of which the sink is not told. A set `*interrupted` (may be null) cancels it. Errors: the
+  // template refused the message (kUsage).
   Result<TurnEnd> Say(std::string_view text, TurnRequest request, Sink* sink,
-                      const std::atomic<bool>* interrupted);
+                      const std::atomic<bool>* interrupted, std::string_view answer_start = {});
 
   // Reads what was said elsewhere, without letting the model answer: a "user" message, then the
   // "assistant" message that answered it. Both count as read, not as generated. kInterrupted when
@@ -113,6 +131,9 @@ class Dialogue {
 
   LogIndex log_end() const;
   Result<std::vector<TokenId>> RenderNew(std::string_view text) const;
+  // A request that begins with the message `text`: its tokens, and what is found for it.
+  Result<TurnRequest> Begin(std::string_view text, TurnRequest request);
+  void IndexRounds();
   Result<Outcome> Run(TurnRequest request, Sink* sink, const std::atomic<bool>* interrupted);
   void AddTurn(std::string_view role, std::string_view text, LogIndex from, LogIndex to);
   // Sets the tokens of `turn` that spell `text`, if some do.
@@ -128,6 +149,8 @@ class Dialogue {
   bool system_is_new_ = true;
   std::deque<Turn> turns_;
   std::map<size_t, std::string> texts_;  // by index into turns_
+  std::optional<LongMemory> memory_;
+  size_t indexed_turns_ = 0;  // of turns_, those that memory_ has
 };
 
 }  // namespace mooring

@@ -1,0 +1,50 @@
+// What a conversation can find again of what has left its window: the spans of its rounds
+// (talk/spans.h) in an index (talk/recall.h), filled as the talk goes on and asked by each message.
+//
+// The index is a function of the log and of where its messages lie; it is built anew when a
+// conversation is taken up again.
+//
+// Thread rule: the engine's thread only.
+#ifndef MOORING_TALK_LONG_MEMORY_H_
+#define MOORING_TALK_LONG_MEMORY_H_
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "engine/token_log.h"
+#include "memory/policy.h"
+#include "talk/recall.h"
+#include "talk/spans.h"
+
+namespace mooring {
+
+class LongMemory {
+ public:
+  // `terms` outlives this. At most `most_tokens` of a span come back at once: kMaxSpanTokens or
+  // less, a multiple of kSpanPageTokens.
+  LongMemory(const TermTable* terms, int64_t most_tokens);
+
+  // The spans of rounds that are over. REQUIRES: messages as for CutSpans, behind all before. When
+  // the index is full the rest of the talk is not found again, and a warning says so, once.
+  void Add(const TokenLog& log, std::span<const MessageRange> messages);
+
+  // What is worth calling back for a message of these tokens (of its words, without the
+  // template's), from the worst to the best. `window_from`: what began here or later is in sight.
+  std::vector<OfferedSpan> Find(const TokenLog& log, std::span<const TokenId> words,
+                                LogIndex window_from) const;
+
+  const Recall& index() const { return index_; }
+
+ private:
+  LogRange BestRun(const TokenLog& log, std::span<const TokenId> words, const LogRange& span) const;
+
+  const TermTable* terms_;
+  int64_t most_tokens_;
+  Recall index_;
+  bool full_ = false;
+};
+
+}  // namespace mooring
+
+#endif  // MOORING_TALK_LONG_MEMORY_H_
