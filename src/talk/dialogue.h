@@ -24,6 +24,7 @@
 
 #include "base/result.h"
 #include "engine/engine.h"
+#include "talk/turn_text.h"
 #include "text/chat_template.h"
 
 namespace mooring {
@@ -36,12 +37,6 @@ struct TurnRecord {
 
   friend bool operator==(const TurnRecord&, const TurnRecord&) = default;
 };
-
-// One of the three roles by its name, to be kept without owning it; empty for any other.
-std::string_view KnownRole(std::string_view name);
-
-// No system text at all uses the template's default; an empty one suppresses it.
-using SystemText = std::optional<std::string>;
 
 // What a dialogue knows beside the engine's log: enough to take it up again.
 struct DialogueState {
@@ -112,7 +107,8 @@ class Dialogue {
   };
 
   LogIndex log_end() const;
-  Result<std::vector<TokenId>> RenderNew(std::string_view text) const;
+  TalkPlace place() const;
+  Result<std::vector<TokenId>> RenderNew(std::string_view role, std::string_view text) const;
   Result<Outcome> Run(TurnRequest request, Sink* sink, const std::atomic<bool>* interrupted);
   void AddTurn(std::string_view role, std::string_view text, LogIndex from, LogIndex to);
   // Sets the tokens of `turn` that spell `text`, if some do.
