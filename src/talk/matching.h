@@ -3,8 +3,8 @@
 // for texts that were forgotten.
 //
 // Messages of the roles "system" and "developer" take no part in any alignment: they are
-// instructions, and all of a request's are one text. Answers of which no text was kept take no part
-// either: no client can have them.
+// instructions, and all of a request's are one text. Answers without text take no part either:
+// many a client does not send them.
 //
 // Thread rule: pure functions.
 #ifndef MOORING_TALK_MATCHING_H_
@@ -35,9 +35,10 @@ std::string NormalText(std::string_view role, std::string_view text);
 // Of the role and the normal text. "developer" is "system".
 MessageHash HashMessage(std::string_view role, std::string_view text);
 
-// What the store's index is asked for: two messages in a row of one owner's.
+// What the store's index is asked for: two messages of an owner's that follow each other.
 MessageHash HashPair(std::string_view owner, const MessageHash& previous, const MessageHash& last);
 
+// "system" or "developer".
 bool IsInstruction(std::string_view role);
 
 // Borrowed: the texts outlive the call that gets them.
@@ -48,9 +49,51 @@ struct ChainMessage {
   bool forgotten = false;  // only the hash is left to compare
 };
 
+// Whether a message is looked at when histories are aligned.
+bool TakesPart(std::string_view role, std::string_view text);
+bool TakesPart(const ChainMessage& message);
+
 struct RequestMessage {
-  std::string_view role;
-  std::string_view text;
+  std::string role;
+  std::string text;
+};
+
+// A client that sends no name is known by the last two messages before the new ones.
+struct HistoryPair {
+  MessageHash previous;
+  MessageHash last;
+  friend bool operator==(const HistoryPair&, const HistoryPair&) = default;
+};
+
+// The messages of a request, ready to be compared with many chains. Borrows nothing.
+class RequestHistory {
+ public:
+  // A message that takes part.
+  struct Part {
+    size_t index = 0;  // in the request
+    bool answer = false;
+    std::string text;  // normal
+    MessageHash hash;
+  };
+
+  explicit RequestHistory(std::span<const RequestMessage> request);
+
+  const std::vector<Part>& parts() const { return parts_; }
+  size_t request_size() const { return request_size_; }
+  // All instructions of the request as one text, joined by blank lines; unset when it has none.
+  const std::optional<std::string>& instructions() const { return instructions_; }
+  // Without an answer AlignRequest gives kNew for any chain, so that none need be loaded.
+  bool has_answer() const;
+  // How many parts may be the history, the rest being new: all but the last, and those up to the
+  // last answer, where they differ and could be accepted. Longest first.
+  std::vector<size_t> HistoryLengths() const;
+  // The ends of these histories: what to look up.
+  std::vector<HistoryPair> Pairs() const;
+
+ private:
+  std::vector<Part> parts_;
+  size_t request_size_ = 0;
+  std::optional<std::string> instructions_;
 };
 
 enum class MatchKind : uint8_t {
@@ -63,50 +106,34 @@ enum class MatchKind : uint8_t {
 struct MatchVerdict {
   MatchKind kind = MatchKind::kNew;
   // How many messages of the chain, from its first on, stay in front of what is new; they include
-  // instructions and answers without text in between. kNew keeps them all; a fork may keep none.
+  // instructions and answers without text. All of them but for a fork, which may keep none.
   size_t kept = 0;
-  // The first message of the request that is new; its size if none is. From there on, instructions
-  // are still to be left out: they are in `instructions`.
+  // The first message of the request that is new; its size if none is. Instructions from there on
+  // are left out: they are in `instructions`.
   size_t first_new = 0;
-  // Messages of the request, instructions apart, that were found in the chain.
-  size_t run = 0;
-  // Set when the request's instructions differ from the current ones: they hold from the new turn
-  // on.
+  size_t run = 0;  // parts of the request that were found in the chain
+  // Set when the request's instructions are others than those that hold where the new messages
+  // begin.
   std::optional<std::string> instructions = {};
 
   friend bool operator==(const MatchVerdict&, const MatchVerdict&) = default;
 };
 
-// All instructions of a request as one text, joined by blank lines; nothing when it has none.
-std::optional<std::string> Instructions(std::span<const RequestMessage> request);
-
-// For a request that names its conversation: `chain` is the branch at its head, oldest first,
-// `instructions` what holds there. A request without any answer that is kept is new as a whole, so
-// the chain of a plain stateful call need not be loaded (see HasAnswer).
-MatchVerdict AlignRequest(std::span<const ChainMessage> chain,
-                          std::span<const RequestMessage> request,
-                          const std::optional<std::string>& instructions);
-
-// Whether an "assistant" message is in the request: else AlignRequest gives kNew for any chain.
-bool HasAnswer(std::span<const RequestMessage> request);
-
-// A client that sends no name is known by the last two messages before the new ones.
-struct HistoryPair {
-  MessageHash previous;
-  MessageHash last;
-};
-
-// The pairs to look up, the one with the longest history first: that of all messages but the last,
-// and that up to the last answer, where they differ. Empty when no history could be accepted.
-std::vector<HistoryPair> HistoryPairs(std::span<const RequestMessage> request);
+// For a request that names its conversation. `chain` is the branch at its head, oldest first;
+// `current` is the hash of the instructions that hold at its end, unset when there are none.
+//
+// The longest run of the request's first messages in the chain decides; of equals one that ends
+// with the chain, then the one nearest to its beginning. A run counts with an answer in it, or, if
+// the request has one elsewhere that is kept, from the chain's beginning on.
+MatchVerdict AlignRequest(std::span<const ChainMessage> chain, const RequestHistory& request,
+                          const std::optional<MessageHash>& current);
 
 // For a request without a name: whether `chain`, a branch through a candidate, has the request's
 // whole history as one run, with an answer of at least 16 characters (code points of the normal
-// text) in it. kNew if not; kExact and kSuffix when the run ends with the chain, else kFork. Where
-// one history is found twice, a run to the end counts, then the newest.
-MatchVerdict MatchHistory(std::span<const ChainMessage> chain,
-                          std::span<const RequestMessage> request,
-                          const std::optional<std::string>& instructions);
+// text) in it. kNew with nothing kept if not. A run that ends with the chain counts more than
+// others, then the longest, then the newest. What the run holds beyond the history is kept too.
+MatchVerdict MatchHistory(std::span<const ChainMessage> chain, const RequestHistory& request,
+                          const std::optional<MessageHash>& current);
 
 }  // namespace mooring
 

@@ -6,7 +6,6 @@
 #define MOORING_TALK_RECOGNISE_H_
 
 #include <optional>
-#include <span>
 #include <string>
 #include <string_view>
 
@@ -18,18 +17,19 @@ namespace mooring {
 
 struct Recognised {
   ConversationInfo conversation;
-  MatchVerdict verdict;
-  std::string after;  // what TurnStart::after is to be: the last message that is kept
+  MatchVerdict verdict = {};
+  // What TurnStart::after is to be: the last message that is kept, unset for the head's tip.
+  std::optional<std::string> after = {};
 };
 
 // The conversation whose branch holds the longest history of the request; of equals one that ends
 // with it, then the newest. Nothing: the request begins a conversation.
 Result<std::optional<Recognised>> Recognise(Store* store, std::string_view owner,
-                                            std::span<const RequestMessage> request);
+                                            const RequestHistory& request);
 
 // The same for a conversation that the request names.
 Result<Recognised> Align(Store* store, std::string_view owner, const ConversationInfo& conversation,
-                         std::span<const RequestMessage> request);
+                         const RequestHistory& request);
 
 }  // namespace mooring
 

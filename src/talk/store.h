@@ -11,7 +11,8 @@
 // Errors: kNotFound; kUsage for a name or argument that cannot be; kResources when the disk is
 // full; kModelInvalid when the file is damaged; kConfig for a newer schema; kStateHeld, naming its
 // process, when another program has the folder; kFailed for what else the disk refused. After an
-// error nothing of the call was kept, and the store goes on.
+// error nothing of the call was kept, and the store goes on; only Delete and Forget may have done
+// their work and fail to overwrite the old bytes, which the next writing call tries again.
 //
 // Thread rule: any thread; calls take their turn behind one lock, and a call that writes returns
 // when its data is synced, so a server gives it a thread of its own.
@@ -141,8 +142,9 @@ class Store {
   // A copy of everything as it is now, in a file that must not exist yet.
   Status BackUp(const std::filesystem::path& path);
 
+  class Tables;  // for the store's own files
+
  private:
-  class Tables;
   explicit Store(std::unique_ptr<Tables> tables);
   std::unique_ptr<Tables> tables_;
 };

@@ -42,9 +42,9 @@ enum class MessageState : uint8_t {
 };
 
 struct StoredMessage {
-  std::string id;  // "msg_..."
-  std::string role;
-  std::string text;  // any bytes; empty when forgotten
+  std::string id = {};  // "msg_..."
+  std::string role = {};
+  std::string text = {};  // any bytes; empty when forgotten
   MessageState state = MessageState::kComplete;
   bool forgotten = false;
   MessageHash hash = {};  // of the text as it was said, also when it is forgotten
@@ -88,10 +88,11 @@ struct ConversationInfo {
   int64_t updated_ms = 0;  // the last turn or change
   // Of the branch at the head.
   BranchId branch = 0;
-  std::string tip;                    // its last message; empty when nothing was said
-  std::optional<std::string> system;  // the instructions that hold there
-  int64_t turns = 0;                  // messages of the user
-  int64_t messages = 0;               // instructions included
+  std::string tip;                         // its last message; empty when nothing was said
+  std::optional<std::string> system;       // the instructions that hold there
+  std::optional<MessageHash> system_hash;  // theirs, also when they were forgotten
+  int64_t turns = 0;                       // messages of the user
+  int64_t messages = 0;                    // instructions included
   LogIndex log_end = {};
   bool busy = false;  // an answer is being generated
 };
@@ -192,12 +193,12 @@ struct MatchCandidate {
 
 // A conversation whole, all branches, to be kept or moved elsewhere.
 struct ArchivedMessage {
-  std::optional<size_t> parent;  // index among the messages; always smaller than its own
-  StoredMessage message;
+  std::optional<size_t> parent = {};  // index among the messages; always smaller than its own
+  StoredMessage message = {};
   std::vector<MemoryEvent> events = {};
 };
 struct ArchivedBranch {
-  std::optional<size_t> tip;  // index among the messages
+  std::optional<size_t> tip = {};  // index among the messages
   int64_t created_ms = 0;
 };
 struct ConversationArchive {
