@@ -114,8 +114,12 @@ class Alignment {
       const auto it = std::find_if(same.begin(), same.end(), [&](size_t other) {
         return parts[other].text == parts[i].text && parts[other].answer == parts[i].answer;
       });
-      if (it == same.end()) same.push_back(i);
-      numbers_.push_back(static_cast<int64_t>(it == same.end() ? i : *it));
+      if (it != same.end()) {
+        numbers_.push_back(static_cast<int64_t>(*it));
+        continue;
+      }
+      same.push_back(i);
+      numbers_.push_back(static_cast<int64_t>(i));
     }
     for (const size_t place : places_) {
       const ChainMessage& message = chain_[place];
