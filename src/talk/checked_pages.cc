@@ -25,8 +25,8 @@ namespace {
 constexpr int kPageBytes = CheckedPages::kPageBytes;
 constexpr int kSealAt = kPageBytes - CheckedPages::kSealBytes;
 
-// SQLite allocates this and, behind it, room for the base's file.
-struct alignas(16) CheckedFile {
+// SQLite allocates this and, behind it, room for the base's file, for pointers aligned.
+struct CheckedFile {
   sqlite3_file head;
   sqlite3_file* base() { return reinterpret_cast<sqlite3_file*>(this + 1); }
 };

@@ -89,7 +89,8 @@ class Store {
   // --- Turns
   // Keeps the new messages, and the answer as in progress. One answer at a time.
   Result<Acceptance> Accept(ConversationKey key, const TurnStart& start);
-  // Keeps the answer and all tokens of its turn. kNotFound unless it is in progress.
+  // Keeps the answer and all tokens of its turn. kNotFound unless it is in progress. After another
+  // error (a full disk) it may be tried again; until then the conversation stays busy.
   Status Finish(ConversationKey key, const TurnFinish& finish);
   // What became of an idempotency key within a day.
   Result<std::optional<EarlierReply>> FindReply(std::string_view owner,

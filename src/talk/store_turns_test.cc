@@ -352,28 +352,5 @@ TEST_F(StoreTest, NamedClientsAreAligned) {
   EXPECT_EQ(edited.after, one.answer);
 }
 
-// Appending must not read what was said before: its cost is that of the first turn.
-TEST_F(StoreTest, ALongTalkIsAppendedToWithoutReadingIt) {
-  ConversationArchive archive = *store_->Export(KeyOf(Make("")));
-  archive.messages.clear();
-  for (size_t i = 0; i < 200; ++i) {
-    StoredMessage message{
-        .id = "msg_" + std::string(1, static_cast<char>('a' + i % 26)) + std::string(i / 26, 'x'),
-        .role = i % 2 == 0 ? "user" : "assistant",
-        .text = std::string(5000, 't')};
-    message.from = {static_cast<int64_t>(i) * 5000};
-    message.to = message.from + 5000;
-    message.tokens = TokensFrom(0, 5000, i % 2 != 0);
-    archive.messages.push_back({.message = std::move(message)});
-    if (i > 0) archive.messages.back().parent = i - 1;
-  }
-  archive.branches[0].tip = 199;
-  const auto info = store_->Import(kOwner, archive);
-  ASSERT_TRUE(info.ok()) << info.error().Message();
-  EXPECT_EQ(info->log_end, LogIndex{1'000'000});
-  EXPECT_EQ(Turn(*info, "and so on", "it goes").log_from, LogIndex{1'000'000});
-  EXPECT_EQ(Now(*info).turns, 101);
-}
-
 }  // namespace
 }  // namespace mooring
