@@ -61,6 +61,8 @@ class Mock:
         self.absent = set()  # regular expressions of paths that get `unknown_route`
         self.refused_fields = set()  # of a chat request
         self.faults = []  # raised by the next chat requests, in order
+        self.away = False  # closes every connection without a word
+        self.cut_after = None  # closes the next answer's connection after so many events
         self.token_seconds = 0.004
         self.requests = []  # (method, path, body) as they came
         self.closing = False
@@ -153,6 +155,9 @@ class Handler(BaseHTTPRequestHandler):
         url = urllib.parse.urlsplit(self.path)
         query = dict(urllib.parse.parse_qsl(url.query))
         raw = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        if self.mock.away:
+            self.close_connection = True
+            return None
         self.mock.requests.append((method, url.path, raw))
         try:
             if method == "GET" and (url.path == "/" or url.path.startswith("/assets/")):
@@ -171,6 +176,7 @@ class Handler(BaseHTTPRequestHandler):
                            {"Retry-After": str(fault.retry_after)} if fault.retry_after else {})
         except (BrokenPipeError, ConnectionResetError):
             self.close_connection = True
+        return None
 
     def send_body(self, body, kind, status=200, headers=None):
         self.send_response(status)
@@ -214,6 +220,9 @@ class Handler(BaseHTTPRequestHandler):
                 if not fresh and (done or self.mock.closing):
                     return
                 for data in fresh:
+                    if self.mock.cut_after is not None and at >= self.mock.cut_after:
+                        self.mock.cut_after = None
+                        return
                     self.send_event(f"id: {answer.id}/{at}\ndata: {data}\n\n")
                     at += 1
         except (BrokenPipeError, ConnectionResetError):
