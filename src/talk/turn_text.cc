@@ -104,9 +104,9 @@ Result<TurnText> RenderTurn(const ChatTemplate& chat_template, const Tokenizer& 
     if (role == "system") {
       renderer.SetSystem(std::move(text));
     } else if (role == "user") {
-      MOORING_RETURN_IF_ERROR(renderer.AddQuestion(text, first));
+      MOORING_RETURN_IF_ERROR(renderer.AddQuestion(text, i - 1));
     } else if (role == "assistant") {
-      MOORING_RETURN_IF_ERROR(renderer.AddAnswer(text, first));
+      MOORING_RETURN_IF_ERROR(renderer.AddAnswer(text, i - 1));
     } else {
       return Error{.kind = ErrorKind::kUsage,
                    .what = "a message has a role that is not known",

@@ -36,7 +36,7 @@ struct TalkPlace {
 
 // A message among the tokens of a turn.
 struct TurnSpan {
-  size_t message = 0;        // index of the message; of neighbours that were joined, the first
+  size_t message = 0;        // index of the message; of neighbours that were joined, the last
   size_t to = 0;             // its tokens end here and begin where those of the span before it end
   bool with_system = false;  // the system text was said with it
 };
