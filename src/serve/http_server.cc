@@ -98,8 +98,9 @@ class AsioServer : public HttpServer {
     if (!error) (void)acceptor.listen(kBacklog, error);
     if (error) return Refused(where, error);
     const auto bound = acceptor.local_endpoint(error);
-    address_ = fmt::format(ip.is_v6() ? "http://[{}]:{}" : "http://{}:{}",
-                           bound.address().to_string(), bound.port());
+    const std::string host = bound.address().to_string();
+    address_ = fmt::format("http://{}:{}", ip.is_v6() ? fmt::format("[{}]", host) : host,
+                           bound.port());
     return {};
   }
 
