@@ -62,7 +62,10 @@ RULES = [
         "it is a conversation, never a session",
         r"session",
         ("src/*",),
-        {"src/apps/chat*": "one sitting of a person at a terminal; its conversation outlives it"},
+        {
+            "src/apps/chat*": "one sitting of a person at a terminal; its conversation outlives it",
+            "src/serve/ask.cc": "the name of a header that clients send",
+        },
         re.IGNORECASE,
     ),
     Rule(

@@ -20,10 +20,11 @@ ALLOWED = {
     "model": "base tensor kernels load",
     "engine": "base tensor kernels load text memory model",
     "talk": "base text engine",
+    "serve": "base text engine talk",
     "eval": "base tensor kernels load text memory model engine talk",
-    "apps": "base tensor kernels load text memory model engine talk eval bench",
-    "bench": "base tensor kernels load text memory model engine talk eval apps",
-    "tests": "base tensor kernels load text memory model engine talk eval apps bench",
+    "apps": "base tensor kernels load text memory model engine talk serve eval bench",
+    "bench": "base tensor kernels load text memory model engine talk serve eval apps",
+    "tests": "base tensor kernels load text memory model engine talk serve eval apps bench",
 }
 ALLOWED = {room: set(rooms.split()) | {room} for room, rooms in ALLOWED.items()}
 

@@ -4,7 +4,8 @@
 BUILD_PACKAGES=(
   g++ cmake ninja-build pkg-config
   libfmt-dev libspdlog-dev nlohmann-json3-dev libyaml-cpp-dev
-  libssl-dev libzip-dev libzstd-dev libxxhash-dev libedit-dev libutf8proc-dev
+  libssl-dev libzip-dev libzstd-dev libxxhash-dev libsqlite3-dev libedit-dev libutf8proc-dev
+  libboost1.81-dev libjs-marked node-dompurify
   python3 python3-pip  # `mooring pull` fetches wheels with pip
 )
 TEST_PACKAGES=(libgtest-dev libgmock-dev libbenchmark-dev)

@@ -296,6 +296,8 @@ bool Takes(const Command& command, const Option& option) {
       return command.loads_model;
     case OptionGroup::kSampling:
       return command.samples;
+    case OptionGroup::kServer:
+      return command.serves;
   }
   return false;
 }

@@ -75,6 +75,7 @@ struct Command {
   int max_arguments = 0;
   bool loads_model = false;  // takes the common flags of commands that load a model
   bool samples = false;      // takes the sampling flags
+  bool serves = false;       // takes the flags of the server
   std::span<const CommandFlag> flags = {};
   Status (*run)(CommandContext& context) = nullptr;
   // False: the command works without a valid configuration, and settings are the built-in ones.

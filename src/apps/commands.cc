@@ -10,12 +10,12 @@ namespace mooring {
 
 std::span<const Command> Commands() {
   static const std::array kCommands = {
-      ChatCommand(),       RunCommand(),         PullCommand(),       ListCommand(),
-      ShowCommand(),       RmCommand(),          VerifyCommand(),     ConvExportCommand(),
-      ConvImportCommand(), ConvVerifyCommand(),  TokenizeCommand(),   TemplateCommand(),
-      EvalPplCommand(),    EvalRecallCommand(),  BenchCommand(),      DoctorCommand(),
-      ConfigShowCommand(), ConfigCheckCommand(), ConfigPathCommand(), ConfigExampleCommand(),
-      VersionCommand(),    HelpCommand(),
+      ChatCommand(),          RunCommand(),        ServeCommand(),       PullCommand(),
+      ListCommand(),          ShowCommand(),       RmCommand(),          VerifyCommand(),
+      ConvExportCommand(),    ConvImportCommand(), ConvVerifyCommand(),  TokenizeCommand(),
+      TemplateCommand(),      EvalPplCommand(),    EvalRecallCommand(),  BenchCommand(),
+      DoctorCommand(),        ConfigShowCommand(), ConfigCheckCommand(), ConfigPathCommand(),
+      ConfigExampleCommand(), VersionCommand(),    HelpCommand(),
   };
   return kCommands;
 }

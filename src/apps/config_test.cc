@@ -205,7 +205,7 @@ TEST_F(ConfigTest, FaultsNameTheLine) {
   EXPECT_THAT(Fault("engin: cpu\n"), HasSubstr("did you mean engine?"));
   EXPECT_THAT(Fault("memory:\n  policy: sink\n"), HasSubstr("config.yaml:2"));
   EXPECT_THAT(Fault("memory: {policy: keys}\n"), HasSubstr("does not have it yet"));
-  EXPECT_THAT(Fault("server: {listen: 1}\n"), HasSubstr("does not have it yet"));
+  EXPECT_THAT(Fault("server: {cors_origins: 1}\n"), HasSubstr("does not have it yet"));
   EXPECT_THAT(Fault("model: smollm2\n"), HasSubstr("group"));
   EXPECT_THAT(Fault("window_size: [1]\n"), HasSubstr("a list"));
   EXPECT_THAT(Fault("engine: null\n"), HasSubstr("null"));

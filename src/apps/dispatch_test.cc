@@ -141,7 +141,7 @@ TEST_F(DispatchTest, UsageErrors) {
     EXPECT_THAT(outcome.err, HasSubstr(part));
   };
   fails({"lst"}, "did you mean list?");
-  fails({"serve"}, "does not have it yet");
+  fails({"completion"}, "does not have it yet");
   fails({"config"}, "one of show, check, path, example");
   fails({"config", "shw"}, "one of show");
   fails({"pull"}, "pull needs SOURCE");

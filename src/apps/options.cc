@@ -19,24 +19,21 @@
 namespace mooring {
 namespace {
 
-constexpr std::array<std::string_view, 44> kLaterKeys = {
-    "model.mmap", "memory.key_tokens", "memory.topic_anchors", "memory.pinned",
-    "memory.pool_bytes", "memory.index_ram", "memory.encoder", "memory.archive.ram_bytes",
-    "memory.archive.disk_bytes", "server.listen", "server.api_keys_file", "server.cors_origins",
-    "server.max_connections", "server.max_streams", "server.queue", "server.body_bytes",
-    "server.idle_timeout", "server.keepalive_comment", "server.resume_buffer.bytes",
-    "server.resume_buffer.keep", "conversations.state_dir", "conversations.match",
+constexpr std::array<std::string_view, 36> kLaterKeys = {
+    "model.mmap", "memory.key_tokens", "memory.topic_anchors", "memory.pinned", "memory.pool_bytes",
+    "memory.index_ram", "memory.encoder", "memory.archive.ram_bytes", "memory.archive.disk_bytes",
+    "server.cors_origins", "server.max_streams", "server.body_bytes", "server.idle_timeout",
+    "server.keepalive_comment", "server.resume_buffer.bytes", "server.resume_buffer.keep",
     "conversations.id_headers", "conversations.import_tokens", "conversations.durable",
     "conversations.idle_to_disk", "conversations.ttl", "limits.max_output_tokens",
     "limits.messages", "limits.n", "limits.stop", "limits.stop_bytes", "limits.top_logprobs",
     "log.format", "log.prompts", "metrics.enabled", "metrics.listen",
     // Whole groups, for files that give them no value.
-    "memory.archive", "server", "server.resume_buffer", "conversations", "limits", "metrics"};
+    "memory.archive", "server.resume_buffer", "limits", "metrics"};
 
-constexpr std::array<std::string_view, 9> kLaterFlags = {
-    "no-pack-cache", "listen", "api-key-file", "state", "max-conversations",
-    "revision",      "server", "plot",         "man"};
-constexpr std::array<std::string_view, 2> kLaterCommands = {"serve", "completion"};
+constexpr std::array<std::string_view, 6> kLaterFlags = {
+    "no-pack-cache", "max-conversations", "revision", "server", "plot", "man"};
+constexpr std::array<std::string_view, 1> kLaterCommands = {"completion"};
 
 // Reads the whole of `text` as a T.
 template <typename T>

@@ -29,6 +29,7 @@ enum class OptionGroup : uint8_t {
   kModelFile,  // those that read a model, if only its tokenizer or template
   kModel,      // those that load a model
   kSampling,   // those that generate
+  kServer,     // the one that serves
 };
 
 // Where the value of an option lies; the kind of the field is the type of the option.

@@ -167,7 +167,7 @@ TEST(OptionsTest, LaterChoicesAreRefusedByName) {
 TEST(OptionsTest, NearMissesAreNamed) {
   EXPECT_THAT(BadKey("memory.polic", "f:1").Message(), HasSubstr("did you mean memory.policy?"));
   EXPECT_THAT(BadKey("windowsize", "f:1").Message(), HasSubstr("did you mean window_size?"));
-  EXPECT_THAT(BadKey("server.listen", "f:1").Message(), HasSubstr("does not have it yet"));
+  EXPECT_THAT(BadKey("server.cors_origins", "f:1").Message(), HasSubstr("does not have it yet"));
   EXPECT_THAT(BadKey("sampling", "f:1").Message(), HasSubstr("group"));
   EXPECT_THAT(BadKey("zzzzzzzzzzzz", "f:1").Message(), HasSubstr("config show"));
   Settings settings;

@@ -55,6 +55,18 @@ struct Settings {
     std::vector<std::string> stop;
   } sampling;
 
+  struct Server {
+    std::string listen = "127.0.0.1:7437";  // or unix:PATH
+    std::string api_keys_file;              // empty: no keys, and this machine only
+    int64_t max_connections = 1024;
+    int64_t queue = 512;  // turns that wait or run
+  } server;
+
+  struct Conversations {
+    std::string state_dir = "auto";
+    std::string match = "messages";  // messages | off
+  } conversations;
+
   struct Log {
     std::string level = "info";
   } log;

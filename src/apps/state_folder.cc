@@ -12,7 +12,7 @@
 #include <utility>
 
 #include "base/files.h"
-#include "load/owned_descriptor.h"
+#include "base/owned_descriptor.h"
 
 namespace mooring {
 namespace {

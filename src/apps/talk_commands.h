@@ -11,6 +11,7 @@ namespace mooring {
 
 Command ChatCommand();
 Command RunCommand();
+Command ServeCommand();
 Command ConvExportCommand();
 Command ConvImportCommand();
 Command ConvVerifyCommand();

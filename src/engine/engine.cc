@@ -176,6 +176,21 @@ Result<ConversationId> Engine::Open() {
   return conversation->id_;
 }
 
+Result<ConversationId> Engine::OpenLog(TokenLog log) {
+  for (LogIndex i = {0}; i < log.end(); i = i + 1) {
+    if (log.token(i) < model_->arch().vocab_size) continue;
+    return Error{.kind = ErrorKind::kUsage,
+                 .what = "a token of the log is not one of this model",
+                 .where = fmt::format("token {}", i.value),
+                 .expected = fmt::format("an id below {}", model_->arch().vocab_size),
+                 .found = fmt::format("{}", log.token(i))};
+  }
+  Conversation* conversation = OpenEmpty();
+  if (conversation == nullptr) return TooMany(options_.conversations);
+  conversation->log_ = std::move(log);
+  return conversation->id_;
+}
+
 void Engine::Close(ConversationId id) {
   Conversation* conversation = FindMutable(id);
   CHECK(conversation != nullptr, "no conversation {}", id);

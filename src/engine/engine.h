@@ -84,6 +84,10 @@ class Engine {
   // REQUIRES for saving: it exists and is idle.
   void AppendSnapshot(ConversationId id, std::string* out) const;
   Result<ConversationId> OpenSnapshot(std::span<const std::byte> bytes);
+  // A conversation that has said all this and holds no page yet: its next turn begins by reading it
+  // again, and the windows and answers that follow are those of the first time. A turn that ends
+  // before that leaves a shorter log. kUsage for ids out of range, kResources as Open.
+  Result<ConversationId> OpenLog(TokenLog log);
 
  private:
   struct Submitted {

@@ -303,8 +303,9 @@ void Engine::EndTurn(Conversation& conversation, TurnEnd end) {
   }
   // What was to be read and was not is taken back: the log holds what the model has seen, and the
   // one token it may have said since.
-  while (conversation.pending_rows() > 0 &&
-         !conversation.log_.generated(conversation.log_.end() - 1)) {
+  while (conversation.pending_rows() > 1 ||
+         (conversation.pending_rows() == 1 &&
+          !conversation.log_.generated(conversation.log_.end() - 1))) {
     conversation.log_.Rewind(1);
   }
   const double now = MonotonicSeconds();

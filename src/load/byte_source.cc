@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "base/files.h"
-#include "load/owned_descriptor.h"
+#include "base/owned_descriptor.h"
 #include "load/quote.h"
 
 namespace mooring {

@@ -15,7 +15,7 @@
 #include <thread>
 
 #include "base/files.h"
-#include "load/owned_descriptor.h"
+#include "base/owned_descriptor.h"
 
 namespace mooring {
 namespace {

@@ -9,7 +9,7 @@
 #include <functional>
 
 #include "base/result.h"
-#include "load/owned_descriptor.h"
+#include "base/owned_descriptor.h"
 
 namespace mooring {
 

@@ -10,7 +10,7 @@
 #include "load/gguf_test_writer.h"
 #include "load/mapped_file.h"
 #include "load/open.h"
-#include "load/test_folder.h"
+#include "base/test_folder.h"
 #include "load/verify.h"
 
 namespace mooring {

@@ -13,7 +13,7 @@
 #include "load/file_lock.h"
 #include "load/pull_source.h"
 #include "load/sha256.h"
-#include "load/test_folder.h"
+#include "base/test_folder.h"
 
 namespace mooring {
 namespace {

@@ -12,7 +12,7 @@
 #include <span>
 
 #include "base/result.h"
-#include "load/owned_descriptor.h"
+#include "base/owned_descriptor.h"
 
 namespace mooring {
 

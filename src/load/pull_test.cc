@@ -21,7 +21,7 @@
 #include "load/file_lock.h"
 #include "load/gguf_test_writer.h"
 #include "load/sha256.h"
-#include "load/test_folder.h"
+#include "base/test_folder.h"
 
 namespace mooring {
 namespace {

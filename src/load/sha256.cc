@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "base/files.h"
-#include "load/owned_descriptor.h"
+#include "base/owned_descriptor.h"
 
 namespace mooring {
 

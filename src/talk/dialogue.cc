@@ -30,13 +30,6 @@ Status StatusOfReading(TurnEnd end) {
 
 }  // namespace
 
-std::string_view KnownRole(std::string_view name) {
-  for (const std::string_view role : {"system", "user", "assistant"}) {
-    if (role == name) return role;
-  }
-  return {};
-}
-
 // Keeps the answer while it passes on to the caller's sink.
 class Dialogue::Recorder : public Sink {
  public:
@@ -191,29 +184,22 @@ void Dialogue::SetSystem(SystemText system) {
 
 LogIndex Dialogue::log_end() const { return engine_->Find(id_)->log().end(); }
 
-Result<std::vector<TokenId>> Dialogue::RenderNew(std::string_view text) const {
-  const Tokenizer& tokenizer = engine_->tokenizer();
+TalkPlace Dialogue::place() const {
   const TokenLog& log = engine_->Find(id_)->log();
-  std::vector<ChatMessage> messages;
-  if (log.empty()) {
-    if (system_) messages.push_back({"system", *system_});
-    messages.push_back({"user", std::string(text)});
-    MOORING_ASSIGN_OR_RETURN(const std::vector<TextPart> parts,
-                             chat_template_->Render(messages, true));
-    return EncodeParts(parts, tokenizer);
-  }
-  // Instructions that were withdrawn cannot be unsaid: nothing is rendered for them.
-  const bool new_system = system_is_new_ && system_ && !system_->empty();
-  if (new_system) messages.push_back({"system", *system_});
-  messages.push_back({"user", std::string(text)});
-  Result<std::vector<TextPart>> parts = chat_template_->RenderDelta(system_, messages);
-  if (!parts.ok() && parts.error().kind == ErrorKind::kUsage && new_system) {
-    // The template has no place for a system message in the middle of a talk.
-    messages = {{"user", fmt::format("{}\n\n{}", *system_, text)}};
-    parts = chat_template_->RenderDelta(system_, messages);
-  }
-  if (!parts.ok()) return std::move(parts).error();
-  return EncodeParts(*parts, tokenizer, log.token(log.end() - 1));
+  TalkPlace place = {.system = system_,
+                     .system_is_new = system_is_new_,
+                     .awaits_answer = !turns_.empty() && turns_.back().role == "user",
+                     .last = {}};
+  if (!log.empty()) place.last = log.token(log.end() - 1);
+  return place;
+}
+
+Result<std::vector<TokenId>> Dialogue::RenderNew(std::string_view role,
+                                                 std::string_view text) const {
+  const ChatMessage message = {std::string(role), std::string(text)};
+  MOORING_ASSIGN_OR_RETURN(TurnText turn, RenderTurn(*chat_template_, engine_->tokenizer(), place(),
+                                                     std::span(&message, 1)));
+  return std::move(turn.tokens);
 }
 
 Result<Dialogue::Outcome> Dialogue::Run(TurnRequest request, Sink* sink,
@@ -259,7 +245,7 @@ void Dialogue::IndexRounds() {
 }
 
 Result<TurnRequest> Dialogue::Begin(std::string_view text, TurnRequest request) {
-  MOORING_ASSIGN_OR_RETURN(request.tokens, RenderNew(text));
+  MOORING_ASSIGN_OR_RETURN(request.tokens, RenderNew("user", text));
   request.message_start = true;
   if (!memory_) return request;
   // A new message ends the round before.
@@ -303,7 +289,7 @@ Status Dialogue::ReadMessage(std::string_view text, const std::atomic<bool>* int
 Status Dialogue::ReadAnswer(std::string_view text, const std::atomic<bool>* interrupted) {
   CHECK(!turns_.empty() && turns_.back().role == "user");
   TurnRequest request;
-  request.tokens = engine_->tokenizer().Encode(text, Trust::kUntrusted);
+  MOORING_ASSIGN_OR_RETURN(request.tokens, RenderNew("assistant", text));
   const LogIndex from = log_end();
   Outcome outcome;
   if (!request.tokens.empty()) {

@@ -25,6 +25,7 @@
 #include "base/result.h"
 #include "engine/engine.h"
 #include "talk/long_memory.h"
+#include "talk/turn_text.h"
 #include "text/chat_template.h"
 
 namespace mooring {
@@ -37,12 +38,6 @@ struct TurnRecord {
 
   friend bool operator==(const TurnRecord&, const TurnRecord&) = default;
 };
-
-// One of the three roles by its name, to be kept without owning it; empty for any other.
-std::string_view KnownRole(std::string_view name);
-
-// No system text at all uses the template's default; an empty one suppresses it.
-using SystemText = std::optional<std::string>;
 
 // What a dialogue knows beside the engine's log: enough to take it up again.
 struct DialogueState {
@@ -130,7 +125,8 @@ class Dialogue {
   };
 
   LogIndex log_end() const;
-  Result<std::vector<TokenId>> RenderNew(std::string_view text) const;
+  TalkPlace place() const;
+  Result<std::vector<TokenId>> RenderNew(std::string_view role, std::string_view text) const;
   // A request that begins with the message `text`: its tokens, and what is found for it.
   Result<TurnRequest> Begin(std::string_view text, TurnRequest request);
   void IndexRounds();

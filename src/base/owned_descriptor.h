@@ -1,8 +1,8 @@
 // A file descriptor that is closed with its owner.
 //
 // Thread rule: one thread.
-#ifndef MOORING_LOAD_OWNED_DESCRIPTOR_H_
-#define MOORING_LOAD_OWNED_DESCRIPTOR_H_
+#ifndef MOORING_BASE_OWNED_DESCRIPTOR_H_
+#define MOORING_BASE_OWNED_DESCRIPTOR_H_
 
 #include <unistd.h>
 
@@ -41,4 +41,4 @@ class OwnedDescriptor {
 
 }  // namespace mooring
 
-#endif  // MOORING_LOAD_OWNED_DESCRIPTOR_H_
+#endif  // MOORING_BASE_OWNED_DESCRIPTOR_H_

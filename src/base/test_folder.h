@@ -1,8 +1,8 @@
 // A fresh folder for one test, deleted with its contents at the end, and small helpers on files.
 //
 // Thread rule: one thread.
-#ifndef MOORING_LOAD_TEST_FOLDER_H_
-#define MOORING_LOAD_TEST_FOLDER_H_
+#ifndef MOORING_BASE_TEST_FOLDER_H_
+#define MOORING_BASE_TEST_FOLDER_H_
 
 #include <gtest/gtest.h>
 #include <stdlib.h>  // NOLINT: mkdtemp is POSIX
@@ -17,7 +17,7 @@ namespace mooring {
 class TestFolder {
  public:
   TestFolder() {
-    std::string name = (std::filesystem::temp_directory_path() / "mooring-load-XXXXXX").string();
+    std::string name = (std::filesystem::temp_directory_path() / "mooring-test-XXXXXX").string();
     EXPECT_NE(::mkdtemp(name.data()), nullptr);
     path_ = name;
   }
@@ -46,4 +46,4 @@ inline std::string ContentOf(const std::filesystem::path& path) {
 
 }  // namespace mooring
 
-#endif  // MOORING_LOAD_TEST_FOLDER_H_
+#endif  // MOORING_BASE_TEST_FOLDER_H_

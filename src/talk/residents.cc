@@ -1,0 +1,116 @@
+#include "talk/residents.h"
+
+#include <algorithm>
+#include <span>
+#include <utility>
+
+namespace mooring {
+
+WindowNumbers NumbersOf(const Conversation& conversation) {
+  const Window& window = conversation.window();
+  WindowNumbers numbers;
+  numbers.log = conversation.log().end().value;
+  numbers.capacity = window.shape().capacity;
+  // The token that was said last and not read yet will be attended to by itself.
+  const int64_t held = std::min<int64_t>(
+      {numbers.capacity, numbers.log, window.attended() + conversation.pending_rows()});
+  numbers.anchors = std::min<int64_t>(window.shape().anchors, held);
+  numbers.recent = held - numbers.anchors;
+  return numbers;
+}
+
+Resident* Residents::Find(std::string_view conversation, std::string_view tip) {
+  const auto found = std::ranges::find_if(residents_, [&](const Resident& resident) {
+    return !resident.busy && resident.conversation == conversation && resident.tip == tip;
+  });
+  return found == residents_.end() ? nullptr : &*found;
+}
+
+Result<bool> Residents::Wake(Resident* resident) {
+  const auto at =
+      std::ranges::find_if(residents_, [&](const Resident& other) { return &other == resident; });
+  residents_.splice(residents_.begin(), residents_, at);
+  resident->busy = true;
+  if (resident->id != 0) return true;
+  if (!MakeRoom()) {
+    resident->busy = false;
+    return false;
+  }
+  const Result<ConversationId> id =
+      engine_->OpenSnapshot(std::as_bytes(std::span(resident->snapshot)));
+  if (!id.ok()) return id.error();
+  resident->id = *id;
+  resident->snapshot = {};
+  return true;
+}
+
+Result<Resident*> Residents::Add(std::string conversation, TokenLog log) {
+  if (!MakeRoom()) return static_cast<Resident*>(nullptr);
+  MOORING_ASSIGN_OR_RETURN(const ConversationId id, engine_->OpenLog(std::move(log)));
+  residents_.push_front({.conversation = std::move(conversation),
+                         .tip = {},
+                         .place = {},
+                         .busy = true,
+                         .id = id,
+                         .snapshot = {}});
+  return &residents_.front();
+}
+
+void Residents::Release(Resident* resident) {
+  resident->busy = false;
+  if (resident->conversation.empty()) Drop(resident);
+}
+
+void Residents::Drop(Resident* resident) {
+  if (resident->id != 0) engine_->Close(resident->id);
+  residents_.remove_if([&](const Resident& other) { return &other == resident; });
+}
+
+void Residents::Forget(std::string_view conversation) {
+  for (auto at = residents_.begin(); at != residents_.end();) {
+    Resident& resident = *at++;
+    if (resident.conversation != conversation) continue;
+    resident.conversation.clear();
+    if (!resident.busy) Drop(&resident);
+  }
+}
+
+std::optional<WindowNumbers> Residents::Look(std::string_view conversation) const {
+  const auto found = std::ranges::find(residents_, conversation, &Resident::conversation);
+  if (found == residents_.end() || found->id == 0) return std::nullopt;
+  return NumbersOf(*engine_->Find(found->id));
+}
+
+ResidentCounts Residents::Count() const {
+  ResidentCounts counts;
+  for (const Resident& resident : residents_) {
+    counts.in_engine += resident.id != 0 ? 1 : 0;
+    counts.parked += resident.id == 0 ? 1 : 0;
+    counts.parked_bytes += static_cast<int64_t>(resident.snapshot.size());
+  }
+  return counts;
+}
+
+bool Residents::MakeRoom() {
+  if (Count().in_engine < engine_->options().conversations) return true;
+  const auto idle = std::find_if(residents_.rbegin(), residents_.rend(), [](const Resident& other) {
+    return other.id != 0 && !other.busy;
+  });
+  if (idle == residents_.rend()) return false;
+  engine_->AppendSnapshot(idle->id, &idle->snapshot);
+  engine_->Close(std::exchange(idle->id, 0));
+  LimitParked();
+  return true;
+}
+
+void Residents::LimitParked() {
+  auto bytes = static_cast<size_t>(Count().parked_bytes);
+  for (auto at = residents_.end(); bytes > parked_limit_bytes_ && at != residents_.begin();) {
+    --at;
+    if (at->id != 0 || at->busy) continue;
+    bytes -= at->snapshot.size();
+    at = residents_.erase(at);
+  }
+}
+
+}  // namespace mooring

@@ -1,0 +1,83 @@
+// Which conversations are in the engine, and which wait outside it: more can be talked with than
+// the engine has places. An idle one is parked as the bytes of its snapshot when another needs its
+// place, the one used longest ago first, and what is parked beyond a limit is forgotten: its log is
+// in the store, and reading it again gives the same window.
+//
+// A resident is known by its conversation and by the last message whose tokens are in its log.
+//
+// Thread rule: the engine's thread only.
+#ifndef MOORING_TALK_RESIDENTS_H_
+#define MOORING_TALK_RESIDENTS_H_
+
+#include <cstdint>
+#include <list>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "base/result.h"
+#include "engine/engine.h"
+#include "talk/turn_text.h"
+
+namespace mooring {
+
+// What the model can see of a conversation, in tokens.
+struct WindowNumbers {
+  int64_t log = 0;  // everything ever said
+  int64_t capacity = 0;
+  int64_t anchors = 0;
+  int64_t recent = 0;
+  int64_t seen() const { return anchors + recent; }
+  int64_t forgotten() const { return log - seen(); }
+};
+WindowNumbers NumbersOf(const Conversation& conversation);
+
+struct Resident {
+  std::string conversation;  // its id in the store; empty: nobody will come back to it
+  std::string tip;           // the last message in its log; empty: an empty log
+  TalkPlace place;
+  bool busy = false;      // a turn has it
+  ConversationId id = 0;  // in the engine; 0: parked
+  std::string snapshot;   // of a parked one
+};
+
+struct ResidentCounts {
+  int64_t in_engine = 0;
+  int64_t parked = 0;
+  int64_t parked_bytes = 0;
+};
+
+class Residents {
+ public:
+  // `engine` outlives this.
+  Residents(Engine* engine, size_t parked_limit_bytes)
+      : engine_(engine), parked_limit_bytes_(parked_limit_bytes) {}
+
+  // Null when there is none, or it is busy.
+  Resident* Find(std::string_view conversation, std::string_view tip);
+  // Puts an idle one into the engine. False when every place there is busy.
+  Result<bool> Wake(Resident* resident);
+  // A new one, busy, in the engine; `log` may be empty. Null when every place is busy.
+  Result<Resident*> Add(std::string conversation, TokenLog log);
+  // The turn is over: it may be parked from now on.
+  void Release(Resident* resident);
+  void Drop(Resident* resident);
+  // All of a conversation that was deleted; busy ones when their turn ends.
+  void Forget(std::string_view conversation);
+
+  // Of the one used last, if it is in the engine.
+  std::optional<WindowNumbers> Look(std::string_view conversation) const;
+  ResidentCounts Count() const;
+
+ private:
+  bool MakeRoom();
+  void LimitParked();
+
+  Engine* engine_;
+  size_t parked_limit_bytes_;
+  std::list<Resident> residents_;  // used last first
+};
+
+}  // namespace mooring
+
+#endif  // MOORING_TALK_RESIDENTS_H_
