@@ -252,6 +252,48 @@ TEST_F(EngineTest, MemoryStaysAndPagesComeBack) {
   EXPECT_EQ(engine->memory().pages, pages);
 }
 
+// A log without its pages is read again, and what follows is what would have followed, over many
+// windows too.
+TEST_F(EngineTest, AnOpenedLogGoesOnAsIfItHadNeverStopped) {
+  EngineOptions options;
+  options.conversations = 2;
+  const auto engine = Make(options);
+  const auto id = engine->Open();
+  RecordingSink before;
+  RunTurn(*engine, *id, Greedy(prompt_, 200), &before);
+  const auto again = engine->OpenLog(engine->Find(*id)->log());
+  ASSERT_TRUE(again.ok());
+  RecordingSink whole;
+  RecordingSink reread;
+  RunTurn(*engine, *id, Greedy(prompt_, 40), &whole);
+  RunTurn(*engine, *again, Greedy(prompt_, 40), &reread);
+  EXPECT_EQ(reread.tokens(), whole.tokens());
+  EXPECT_FALSE(engine->OpenLog({}).ok());  // no room
+}
+
+TEST_F(EngineTest, ATurnThatEndsWhileALogIsReadAgainLeavesWhatWasRead) {
+  EngineOptions options;
+  options.step_rows = 16;
+  const auto engine = Make(options);
+  TokenLog log;
+  for (int i = 0; i < 100; ++i) log.Append(prompt_[static_cast<size_t>(i) % 8], i % 3 == 0);
+  const auto id = engine->OpenLog(log);
+  RecordingSink sink;
+  ASSERT_TRUE(engine->Submit(*id, Greedy(prompt_, 5), &sink).ok());
+  engine->Step();
+  engine->Cancel(*id);
+  engine->RunUntilIdle(*id);
+  EXPECT_EQ(sink.end(), TurnEnd::kCancelled);
+  const Conversation& conversation = *engine->Find(*id);
+  EXPECT_GE(conversation.log().end().value, 16);
+  EXPECT_LT(conversation.log().end().value, 100);
+  EXPECT_LE(conversation.pending_rows(), 1);
+  TokenLog foreign;
+  foreign.Append(TokenLog::kMaxToken, false);
+  engine->Close(*id);
+  EXPECT_FALSE(engine->OpenLog(std::move(foreign)).ok());
+}
+
 TEST_F(EngineTest, DamagedSnapshotsAreRefusedAndChangeNothing) {
   const auto engine = Make({.conversations = 2});
   const auto id = engine->Open();

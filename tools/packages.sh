@@ -8,7 +8,7 @@ BUILD_PACKAGES=(
   libboost1.81-dev libjs-marked node-dompurify
   python3 python3-pip  # `mooring pull` fetches wheels with pip
 )
-TEST_PACKAGES=(libgtest-dev libgmock-dev libbenchmark-dev)
+TEST_PACKAGES=(libgtest-dev libgmock-dev libbenchmark-dev python3-venv)
 LINT_PACKAGES=(clang-format clang-tidy git)
 
 say() { echo "$(basename "$0"): $*" >&2; }

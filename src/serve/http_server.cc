@@ -99,8 +99,8 @@ class AsioServer : public HttpServer {
     if (error) return Refused(where, error);
     const auto bound = acceptor.local_endpoint(error);
     const std::string host = bound.address().to_string();
-    address_ = fmt::format("http://{}:{}", ip.is_v6() ? fmt::format("[{}]", host) : host,
-                           bound.port());
+    address_ =
+        fmt::format("http://{}:{}", ip.is_v6() ? fmt::format("[{}]", host) : host, bound.port());
     return {};
   }
 

@@ -116,8 +116,10 @@ TEST(AskTest, RefusesWhatContradictsItself) {
   EXPECT_EQ(std::get<Ask>(Read(Json::object(), named)).order.conversation, "a");
   EXPECT_EQ(std::get<ApiError>(Read({{"conversation", "b"}}, named)).code, "conversation_conflict");
   EXPECT_EQ(std::get<ApiError>(Read({{"conversation", "b"}, {"store", false}})).param, "store");
-  EXPECT_EQ(std::get<ApiError>(Read({{"input", "x"}, {"conversation", "b"},
-                                     {"previous_response_id", "r"}}, {}, kResponse)).code,
+  EXPECT_EQ(std::get<ApiError>(
+                Read({{"input", "x"}, {"conversation", "b"}, {"previous_response_id", "r"}}, {},
+                     kResponse))
+                .code,
             "conversation_conflict");
   EXPECT_EQ(std::get<ApiError>(Read({{"model", "other"}})).code, "model_not_found");
 }
@@ -184,8 +186,8 @@ TEST(ApiKeysTest, KnowsItsKeysAndShowsNone) {
   ASSERT_TRUE(first && second);
   EXPECT_NE(*first, *second);
   EXPECT_THAT(*first, testing::Not(HasSubstr("0123456789abcdef")));
-  for (const char* wrong : {"", "Bearer", "Bearer ", "Bearer 0123456789abcdefx", "Basic 0123456789abcdef",
-                            "0123456789abcdef", "Bearer # a note"}) {
+  for (const char* wrong : {"", "Bearer", "Bearer ", "Bearer 0123456789abcdefx",
+                            "Basic 0123456789abcdef", "0123456789abcdef", "Bearer # a note"}) {
     EXPECT_FALSE(keys->OwnerOf(wrong)) << wrong;
   }
   std::ofstream(path) << "short-secret\n";
