@@ -36,6 +36,10 @@ export class Api extends EventTarget {
   #key = sessionStorage.getItem('mooring.key') ?? '';
   #absent = new Set();
 
+  get hasKey() {
+    return this.#key !== '';
+  }
+
   has(feature) {
     return !this.#absent.has(feature);
   }

@@ -218,13 +218,11 @@ byId('open-table').addEventListener('click', () => conversation.memory && openMe
 byId('help').addEventListener('click', () => showKeys(commands));
 document.addEventListener('visibilitychange', () => conversation.watch(!document.hidden));
 addEventListener('hashchange', () => openFromAddress());
-api.addEventListener('features', () => {
-  transcript.refresh();
-});
+api.addEventListener('features', () => transcript.refresh());
 
 let asking = null;
 api.addEventListener('locked', () => {
-  asking ??= askForKey(sessionStorage.getItem('mooring.key') !== null).then((answer) => {
+  asking ??= askForKey(api.hasKey).then((answer) => {
     asking = null;
     if (!answer) return;
     api.setKey(answer.key, answer.keep);
@@ -233,10 +231,9 @@ api.addEventListener('locked', () => {
 });
 connection.addEventListener('back', () => start());
 
-async function openFromAddress() {
-  const id = decodeURIComponent(location.hash.slice(1));
-  if (id === '' || id === conversation.id) return;
-  await attempt(async () => open(await api.conversation(id)));
+async function openFromAddress(hash = location.hash) {
+  const id = decodeURIComponent(hash.slice(1));
+  if (id !== '' && id !== conversation.id) await attempt(async () => open(await api.conversation(id)));
 }
 
 // Everything that is read from the server; called again when it comes back or lets us in.
@@ -244,7 +241,7 @@ async function start() {
   try {
     const [all] = await Promise.all([sidebar.read(), panel.read(), api.probe()]);
     if (conversation.id) await open({id: conversation.id, title: conversation.title});
-    else if (location.hash.length > 1) await openFromAddress();
+    else if (askedFor.length > 1) await openFromAddress(askedFor);
     else if (all.length > 0 && composerIsEmpty()) await open(all[0]);
   } catch (error) {
     if (!(error instanceof ApiError && error.status === 401)) connection.trouble(error);
@@ -253,6 +250,7 @@ async function start() {
 
 const composerIsEmpty = () => byId('composer-text').value === '';
 
+const askedFor = location.hash;
 startTheme(() => tideline.draw());
 listenToKeys(commands);
 open(null);

@@ -63,7 +63,7 @@ function chips(item, turnOf, openSource) {
   const seen = new Set();
   const made = [];
   for (const span of item.recalled) {
-    const turn = turnOf(span.from);
+    const turn = span.turn ?? turnOf(span.from);
     const words = turn === null ? `token ${whole(span.from)}` : `turn ${whole(turn)}`;
     if (seen.has(words)) continue;
     seen.add(words);
