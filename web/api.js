@@ -207,15 +207,19 @@ export const isAbsentRoute = (error) =>
 
 async function* readChunks(response) {
   const events = readEvents(response);
-  for (;;) {
-    const {value: event, done} = await events.next().catch((error) => {
-      throw error.name === 'AbortError' ? error : new OfflineError();
-    });
-    if (done) throw new OfflineError();  // a whole stream ends with [DONE]
-    if (event.data === '[DONE]') return;
-    const chunk = JSON.parse(event.data);
-    if (chunk.error) throw new ApiError(500, chunk.error, 0);
-    yield {...chunk, eventId: event.id};
+  try {
+    for (;;) {
+      const {value: event, done} = await events.next().catch((error) => {
+        throw error.name === 'AbortError' ? error : new OfflineError();
+      });
+      if (done) throw new OfflineError();  // a whole stream ends with [DONE]
+      if (event.data === '[DONE]') return;
+      const chunk = JSON.parse(event.data);
+      if (chunk.error) throw new ApiError(500, chunk.error, 0);
+      yield {...chunk, eventId: event.id};
+    }
+  } finally {
+    events.return();
   }
 }
 

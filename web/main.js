@@ -5,12 +5,11 @@ import {Composer} from './composer.js';
 import {Connection} from './connection.js';
 import {Conversation} from './conversation.js';
 import {askForKey} from './dialogs.js';
-import {announce, byId, isTouch, throttled} from './dom.js';
+import {announce, byId, copyText, isTouch, throttled} from './dom.js';
 import {plural} from './format.js';
 import {listenToKeys, showKeys} from './keys.js';
 import {statesOf} from './memory.js';
 import {openMemoryTable} from './memory_table.js';
-import {copyMessage} from './message_view.js';
 import {Panel} from './panel.js';
 import {Sidebar} from './sidebar.js';
 import {startTheme} from './theme.js';
@@ -29,7 +28,7 @@ let conversation = new Conversation(api, null);
 
 const idle = () => !conversation.answering;
 const actions = [
-  {word: 'Copy', call: copyMessage, when: (item) => item.text !== ''},
+  {word: 'Copy', call: (item) => copyText(item.text), when: (item) => item.text !== ''},
   {word: 'Edit', key: 'e', call: edit, when: (item) => item.role === 'user' && item.id !== null && api.has('rewind')},
   {word: 'Again', key: 'r', call: regenerate, when: (item) => item.role === 'assistant' && item.id !== null && api.has('rewind')},
   {word: 'Continue', call: () => say('Continue.'), when: (item) => item.status === 'incomplete' && item === conversation.items.at(-1) && idle()},
@@ -53,7 +52,6 @@ const commands = {
   r: ['answer again', () => onCurrent('Again')],
   p: ['pin or unpin', () => onCurrent('Pin', 'Unpin')],
   m: ['memory strip', () => tideline.focus()],
-  i: ['write', () => composer.focus()],
   '?': ['these keys', () => showKeys(commands)],
   Escape: ['stop the answer', () => conversation.stop()],
 };
@@ -88,7 +86,7 @@ function open(summary) {
   opened.addEventListener('recall', here((event) => tideline.glide(event.detail)));
   opened.addEventListener('trouble', here((event) => connection.trouble(event.detail)));
   opened.addEventListener('title', here(() => {
-    composer.moveDraft(opened.id);
+    composer.rename(opened.id);
     showPlace();
     attempt(() => sidebar.read());
   }));
@@ -242,13 +240,11 @@ async function start() {
     const [all] = await Promise.all([sidebar.read(), panel.read(), api.probe()]);
     if (conversation.id) await open({id: conversation.id, title: conversation.title});
     else if (askedFor.length > 1) await openFromAddress(askedFor);
-    else if (all.length > 0 && composerIsEmpty()) await open(all[0]);
+    else if (all.length > 0 && byId('composer-text').value === '') await open(all[0]);
   } catch (error) {
     if (!(error instanceof ApiError && error.status === 401)) connection.trouble(error);
   }
 }
-
-const composerIsEmpty = () => byId('composer-text').value === '';
 
 const askedFor = location.hash;
 startTheme(() => tideline.draw());

@@ -5,11 +5,11 @@ import {el} from './dom.js';
 import {percent, whole} from './format.js';
 import {kStates, wordOf} from './memory.js';
 import {summaryOf} from './message_view.js';
-import {numberLine} from './tideline.js';
+import {numberLine, swatch} from './tideline.js';
 
 export function openMemoryTable(memory, lookUp) {
   const legend = el('ul', {class: 'legend'}, Object.entries(kStates).map(([state, {sign, word, says}]) =>
-    el('li', {}, el('span', {class: `swatch pattern-${state}`, 'aria-hidden': 'true'}),
+    el('li', {}, swatch(state),
         el('span', {class: `mark-${state}`}, `${sign} ${word}`), el('span', {class: 'says'}, says))));
   const rows = memory.spans.map((span) => {
     const {item, turn} = lookUp(span.from);

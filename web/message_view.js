@@ -1,6 +1,6 @@
 // The element of one message, and how it is brought up to date while an answer grows.
 
-import {button, copyText, el} from './dom.js';
+import {button, el} from './dom.js';
 import {excerpt, whole} from './format.js';
 import {closedLength, render} from './markdown.js';
 import {inView, kStates, statesOf, wordOf} from './memory.js';
@@ -106,5 +106,3 @@ export const isInView = (memory, item) => {
   const [first] = statesOf(memory, item.from, item.to);
   return first !== undefined && inView(first[0]);
 };
-
-export const copyMessage = (item) => copyText(item.text);

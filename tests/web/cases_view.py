@@ -4,7 +4,7 @@ import os
 import mock_server
 
 NAMED_ROLES = {"button", "link", "textbox", "searchbox", "combobox", "spinbutton", "checkbox", "slider",
-               "menuitem", "dialog", "log", "navigation", "complementary", "region", "article", "form"}
+               "menuitem", "dialog", "log", "navigation", "complementary", "region", "article"}
 LONGEST_PAGE_BYTES = 200 * 1024
 
 CONTRAST = """(() => {
@@ -47,7 +47,7 @@ def test_opens_the_newest(page):
     expected = (f"Remembers {held:,} of 1,048,612 tokens; "
                 f"{memory['window']['recalled']:,} came back for this answer.")
     page.wait(f"document.getElementById('numbers').textContent === {expected!r}", expected)
-    assert page.count("#conversations a") == len(page.mock.conversations)
+    assert page.count("#talks a") == len(page.mock.conversations)
     picture(page, "page-light")
 
 
@@ -91,7 +91,7 @@ def test_phone(page):
     picture(page, "page-phone")
     page.press("Conversations")
     page.wait("document.getElementById('sidebar').getBoundingClientRect().left === 0")
-    page.js("document.querySelector('#conversations li:nth-child(3) a').click()")
+    page.js("document.querySelector('#talks li:nth-child(3) a').click()")
     page.wait("document.getElementById('title').textContent === 'Tax letter'")
     page.wait("document.getElementById('sidebar').getBoundingClientRect().right <= 0")
     page.js("document.getElementById('composer-text').focus()")
@@ -117,7 +117,7 @@ def test_keys(page):
     page.key("/")
     assert page.js("document.activeElement.id") == "search"
     page.type("order")
-    page.wait("document.querySelectorAll('#conversations a').length === 1")
+    page.wait("document.querySelectorAll('#talks a').length === 1")
     page.key("ArrowDown")
     page.key("Enter")
     page.wait("document.getElementById('title').textContent === 'Order 4711'")
