@@ -20,7 +20,10 @@ export function openMemoryTable(memory, lookUp) {
         el('td', {class: 'number'}, percent(span.share ?? 0)),
         el('td', {class: 'words'}, `${turn === null ? '' : `Turn ${whole(turn)}. `}${item ? summaryOf(item) : ''}`));
   });
-  const heads = ['From', 'To', 'Tokens', 'State', 'Held', 'Text'].map((word) => el('th', {scope: 'col'}, word));
+  const head = (word, name) => el('th', {scope: 'col', class: name}, word);
+  const heads = [
+    ...['From', 'To', 'Tokens'].map((word) => head(word, 'number')), head('State'), head('Held', 'number'), head('Text', 'words'),
+  ];
   return openDialog('Memory', el('div', {class: 'memory-table'},
       el('p', {class: 'lead'}, numberLine(memory)), legend,
       el('div', {class: 'table', tabindex: 0, role: 'region', 'aria-label': 'Spans'},
