@@ -8,6 +8,7 @@ BUILD_PACKAGES=(
   python3 python3-pip  # `mooring pull` fetches wheels with pip
 )
 TEST_PACKAGES=(libgtest-dev libgmock-dev libbenchmark-dev)
+PAGE_TEST_PACKAGES=(chromium fonts-dejavu-core libjs-marked node-dompurify python3)
 LINT_PACKAGES=(clang-format clang-tidy git)
 
 say() { echo "$(basename "$0"): $*" >&2; }

@@ -31,10 +31,11 @@ export class Conversation extends EventTarget {
     this.title = summary?.title ?? 'New conversation';
   }
 
+  // Reads what there is; again when the server was away.
   async open() {
     if (!this.id) return;
     await Promise.all([this.#readNewest(), this.readMemory()]);
-    this.#resumeAnswer();
+    if (!this.answering) this.#resumeAnswer();
     this.watch(true);
   }
 

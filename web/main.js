@@ -238,7 +238,7 @@ async function openFromAddress(hash = location.hash) {
 async function start() {
   try {
     const [all] = await Promise.all([sidebar.read(), panel.read(), api.probe()]);
-    if (conversation.id) await open({id: conversation.id, title: conversation.title});
+    if (conversation.id) await conversation.open();
     else if (askedFor.length > 1) await openFromAddress(askedFor);
     else if (all.length > 0 && byId('composer-text').value === '') await open(all[0]);
   } catch (error) {

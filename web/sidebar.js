@@ -160,7 +160,9 @@ export class Sidebar extends EventTarget {
   }
 
   async #export(one) {
-    download(`${one.title.replace(/[^\p{L}\p{N}]+/gu, '-')}.moor`, await this.#api.export(one.id));
+    const file = await this.#api.export(one.id);
+    const ending = file.type.includes('json') ? 'json' : 'moor';
+    download(`${one.title.replace(/[^\p{L}\p{N}]+/gu, '-')}.${ending}`, file);
   }
 
   async #remove(one) {
