@@ -11,7 +11,7 @@ import subprocess
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-TEXT = {".h", ".cc", ".cu", ".inc", ".cmake", ".txt", ".json", ".py", ".sh", ".md", ".svg", ""}
+TEXT = {".h", ".cc", ".cu", ".inc", ".cmake", ".txt", ".json", ".py", ".sh", ".md", ".svg", ".js", ".css", ".html", ""}
 CODE = ("src/*", "eval/*", "bench/*")
 EVERYTHING = ("*",)
 

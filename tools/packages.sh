@@ -9,6 +9,7 @@ BUILD_PACKAGES=(
   python3 python3-pip  # `mooring pull` fetches wheels with pip
 )
 TEST_PACKAGES=(libgtest-dev libgmock-dev libbenchmark-dev python3-venv)
+PAGE_TEST_PACKAGES=(chromium fonts-dejavu-core)  # tests/web/page_test.py, by hand
 LINT_PACKAGES=(clang-format clang-tidy git)
 
 say() { echo "$(basename "$0"): $*" >&2; }

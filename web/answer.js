@@ -62,11 +62,7 @@ export class Answer extends EventTarget {
   }
 
   async resume() {
-    try {
-      await this.#read(this.#api.resume(this.#responseId, this.#lastEventId, this.#abort.signal));
-    } catch (error) {
-      await this.#fail(error, true);
-    }
+    await this.#takeUp();
     this.#end();
   }
 
@@ -130,37 +126,32 @@ export class Answer extends EventTarget {
     this.dispatchEvent(new Event('accepted'));
   }
 
-  async #fail(error, resumed = false) {
-    if (this.#abort.signal.aborted) {
-      this.item.status = 'incomplete';
-      return;
-    }
+  async #fail(error) {
+    this.item.status = 'incomplete';
+    if (this.#abort.signal.aborted) return;
     const broken = error instanceof OfflineError && this.#responseId !== null;
-    if (broken && !resumed && this.#api.has('background')) {
+    if (broken && this.#api.has('background')) {
       await this.#takeUp();
       return;
     }
-    this.item.status = 'incomplete';
-    // A buffer that is gone is no fault: the items tell what became of the answer.
-    if (resumed && error instanceof ApiError && error.status === 404) return;
     this.unheard = this.#responseId === null;
     this.error = broken ? new Error('The connection broke. What arrived is kept.') : error;
   }
 
+  // Reads on where the stream broke, as soon as the server answers.
   async #takeUp() {
-    for (let wait = 1; wait <= 16 && !this.#abort.signal.aborted; wait *= 2) {
+    this.item.status = 'in_progress';
+    for (let wait = 1; wait <= 32 && !this.#abort.signal.aborted; wait *= 2) {
       try {
         await this.#read(this.#api.resume(this.#responseId, this.#lastEventId, this.#abort.signal));
         return;
       } catch (error) {
-        if (!(error instanceof OfflineError)) {
-          await this.#fail(error, true);
-          return;
-        }
+        // A buffer that is gone is no fault: the items tell what became of the answer.
+        if (!(error instanceof OfflineError)) break;
         await new Promise((done) => setTimeout(done, wait * 1000));
       }
     }
-    await this.#fail(new OfflineError(), true);
+    this.item.status = 'incomplete';
   }
 
   #end() {

@@ -36,6 +36,10 @@ export class Api extends EventTarget {
   #key = sessionStorage.getItem('mooring.key') ?? '';
   #absent = new Set();
 
+  get hasKey() {
+    return this.#key !== '';
+  }
+
   has(feature) {
     return !this.#absent.has(feature);
   }
@@ -176,8 +180,8 @@ export class Api extends EventTarget {
   }
 
   async #fetch(method, path, {body, headers = {}, signal} = {}) {
-    const sent = {...headers};
-    if (this.#key) sent.Authorization = `Bearer ${this.#key}`;
+    const key = this.#key;
+    const sent = key === '' ? headers : {...headers, Authorization: `Bearer ${key}`};
     let response;
     try {
       response = await fetch(path, {method, body, headers: sent, signal, cache: 'no-store'});
@@ -191,7 +195,8 @@ export class Api extends EventTarget {
     const text = await response.text().catch(() => '');
     const error = new ApiError(
         response.status, parseOr(text, {}).error, Number(response.headers.get('Retry-After')) || 0);
-    if (error.status === 401) this.dispatchEvent(new Event('locked'));
+    // Late refusals of an earlier key say nothing of this one.
+    if (error.status === 401 && key === this.#key) this.dispatchEvent(new Event('locked'));
     throw error;
   }
 }
@@ -201,13 +206,21 @@ export const isAbsentRoute = (error) =>
   (error.status === 404 && (error.code === 'unknown_route' || error.code === ''));
 
 async function* readChunks(response) {
-  for await (const event of readEvents(response)) {
-    if (event.data === '[DONE]') return;
-    const chunk = JSON.parse(event.data);
-    if (chunk.error) throw new ApiError(500, chunk.error, 0);
-    yield {...chunk, eventId: event.id};
+  const events = readEvents(response);
+  try {
+    for (;;) {
+      const {value: event, done} = await events.next().catch((error) => {
+        throw error.name === 'AbortError' ? error : new OfflineError();
+      });
+      if (done) throw new OfflineError();  // a whole stream ends with [DONE]
+      if (event.data === '[DONE]') return;
+      const chunk = JSON.parse(event.data);
+      if (chunk.error) throw new ApiError(500, chunk.error, 0);
+      yield {...chunk, eventId: event.id};
+    }
+  } finally {
+    events.return();
   }
-  throw new OfflineError();  // a whole stream ends with [DONE]
 }
 
 function readConversation(json) {

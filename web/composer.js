@@ -5,6 +5,7 @@
 import {announce, byId, isTouch} from './dom.js';
 
 const kLargestFile = 4 * 1024 * 1024;
+const kLongestDraft = 100_000;  // storage is for all drafts together
 const kDrafts = 'mooring.draft.';
 
 export class Composer extends EventTarget {
@@ -52,11 +53,9 @@ export class Composer extends EventTarget {
     this.#resize();
   }
 
-  // A new conversation has got its id: its draft goes along.
-  moveDraft(conversationId) {
-    localStorage.removeItem(this.#draft);
+  // A new conversation has got its id; its first message is sent, so the draft is empty.
+  rename(conversationId) {
     this.#draft = kDrafts + conversationId;
-    this.#keep();
   }
 
   focus() {
@@ -129,13 +128,7 @@ export class Composer extends EventTarget {
 
   #keep() {
     if (this.#text.value === '') localStorage.removeItem(this.#draft);
-    else {
-      try {
-        localStorage.setItem(this.#draft, this.#text.value);
-      } catch {
-        // Storage is full: the draft lives as long as the page.
-      }
-    }
+    else localStorage.setItem(this.#draft, this.#text.value.slice(0, kLongestDraft));
   }
 
   #mark() {

@@ -18,10 +18,6 @@ export class Connection extends EventTarget {
     addEventListener('online', () => this.#offline && this.#try());
   }
 
-  get offline() {
-    return this.#offline;
-  }
-
   // Something that went wrong and can be told in a sentence; goes at the next success.
   trouble(error) {
     if (this.#offline) return;

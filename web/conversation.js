@@ -18,6 +18,7 @@ export class Conversation extends EventTarget {
   answer = null;
   #api;
   #watch = null;
+  #following = false;  // events of memory are coming in
   #loading = null;
   #localCount = 0;
   #refreshSoon = throttled(500, () => this.#followChange());
@@ -30,10 +31,11 @@ export class Conversation extends EventTarget {
     this.title = summary?.title ?? 'New conversation';
   }
 
+  // Reads what there is; again when the server was away.
   async open() {
     if (!this.id) return;
     await Promise.all([this.#readNewest(), this.readMemory()]);
-    this.#resumeAnswer();
+    if (!this.answering) this.#resumeAnswer();
     this.watch(true);
   }
 
@@ -51,16 +53,19 @@ export class Conversation extends EventTarget {
     return this.items.findLast((item) => item.role === 'system')?.text ?? '';
   }
 
-  // Reads the page of items before the first one. Calls while one runs share it.
-  loadOlder() {
-    if (!this.older || this.items.length === 0) return Promise.resolve();
+  // Reads the items before the first one: a page of them, or back to the one that holds `index`.
+  // Calls while one runs share it.
+  loadOlder(index = null) {
     this.#loading ??= (async () => {
       try {
-        const first = this.items[0];
-        const page = await this.#api.items(this.id, first.id);
-        if (this.items[0] !== first) return;
-        this.items = page.items.concat(this.items);
-        this.older = page.more && page.items.length > 0;
+        do {
+          const first = this.items[0];
+          if (!this.older || !first) break;
+          const page = await this.#api.items(this.id, first.id);
+          if (this.items[0] !== first) break;
+          this.items = page.items.concat(this.items);
+          this.older = page.more && page.items.length > 0;
+        } while (index !== null && !this.itemAt(index));
         this.#tell('items');
       } catch (error) {
         this.#tell('trouble', error);
@@ -71,15 +76,11 @@ export class Conversation extends EventTarget {
     return this.#loading;
   }
 
-  // Loads back until the item that holds `index` is there; null when no item does.
+  // The item that holds `index`, read from the server if need be; the first one when none does.
   async reach(index) {
-    for (;;) {
-      const found = this.itemAt(index);
-      if (found || !this.older) return found ?? this.items[0] ?? null;
-      const before = this.items.length;
-      await this.loadOlder();
-      if (this.items.length === before) return null;
-    }
+    await this.#loading;
+    if (!this.itemAt(index) && this.older) await this.loadOlder(index);
+    return this.itemAt(index) ?? this.items[0] ?? null;
   }
 
   itemAt(index) {
@@ -157,12 +158,14 @@ export class Conversation extends EventTarget {
     while (!signal.aborted) {
       try {
         for await (const event of this.#api.memoryEvents(this.id, signal)) {
+          this.#following = true;
           if (event.type === 'recall') this.#tell('recall', [event]);
           this.#refreshSoon();
         }
       } catch (error) {
         if (error instanceof ApiError) return;
       }
+      this.#following = false;
       await new Promise((done) => setTimeout(done, 3000));
     }
   }
@@ -215,7 +218,7 @@ export class Conversation extends EventTarget {
     this.#tell('state');
     await done;
     if (this.answer !== answer) return;
-    if (answer.recalled.length > 0) this.#tell('recall', answer.recalled);
+    if (answer.recalled.length > 0 && !this.#following) this.#tell('recall', answer.recalled);
     this.#tell('state');
     try {
       await Promise.all([this.readMemory(), answer.unheard ? null : this.#readNewest()]);

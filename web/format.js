@@ -21,17 +21,12 @@ export function when(seconds) {
   if (then.toDateString() === now.toDateString()) {
     return then.toLocaleTimeString([], {hour: '2-digit', minute: '2-digit'});
   }
-  const sameYear = then.getFullYear() === now.getFullYear();
-  return then.toLocaleDateString([], {
-    day: 'numeric', month: 'short', ...(sameYear ? {} : {year: 'numeric'}),
-  });
+  const year = then.getFullYear() === now.getFullYear() ? undefined : 'numeric';
+  return then.toLocaleDateString([], {day: 'numeric', month: 'short', year});
 }
 
 // The first words of a text, on one line.
 export function excerpt(text, length) {
   const line = text.slice(0, length * 4).replace(/\s+/gu, ' ').trim();
-  if (line.length <= length) return line;
-  const cut = line.slice(0, length);
-  const space = cut.lastIndexOf(' ');
-  return `${space > length / 2 ? cut.slice(0, space) : cut}…`;
+  return line.length <= length ? line : `${line.slice(0, length - 1).trimEnd()}…`;
 }

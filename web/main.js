@@ -5,12 +5,11 @@ import {Composer} from './composer.js';
 import {Connection} from './connection.js';
 import {Conversation} from './conversation.js';
 import {askForKey} from './dialogs.js';
-import {announce, byId, isTouch, throttled} from './dom.js';
+import {announce, byId, copyText, isTouch, throttled} from './dom.js';
 import {plural} from './format.js';
 import {listenToKeys, showKeys} from './keys.js';
 import {statesOf} from './memory.js';
 import {openMemoryTable} from './memory_table.js';
-import {copyMessage} from './message_view.js';
 import {Panel} from './panel.js';
 import {Sidebar} from './sidebar.js';
 import {startTheme} from './theme.js';
@@ -29,7 +28,7 @@ let conversation = new Conversation(api, null);
 
 const idle = () => !conversation.answering;
 const actions = [
-  {word: 'Copy', call: copyMessage, when: (item) => item.text !== ''},
+  {word: 'Copy', call: (item) => copyText(item.text), when: (item) => item.text !== ''},
   {word: 'Edit', key: 'e', call: edit, when: (item) => item.role === 'user' && item.id !== null && api.has('rewind')},
   {word: 'Again', key: 'r', call: regenerate, when: (item) => item.role === 'assistant' && item.id !== null && api.has('rewind')},
   {word: 'Continue', call: () => say('Continue.'), when: (item) => item.status === 'incomplete' && item === conversation.items.at(-1) && idle()},
@@ -53,7 +52,6 @@ const commands = {
   r: ['answer again', () => onCurrent('Again')],
   p: ['pin or unpin', () => onCurrent('Pin', 'Unpin')],
   m: ['memory strip', () => tideline.focus()],
-  i: ['write', () => composer.focus()],
   '?': ['these keys', () => showKeys(commands)],
   Escape: ['stop the answer', () => conversation.stop()],
 };
@@ -88,7 +86,7 @@ function open(summary) {
   opened.addEventListener('recall', here((event) => tideline.glide(event.detail)));
   opened.addEventListener('trouble', here((event) => connection.trouble(event.detail)));
   opened.addEventListener('title', here(() => {
-    composer.moveDraft(opened.id);
+    composer.rename(opened.id);
     showPlace();
     attempt(() => sidebar.read());
   }));
@@ -218,13 +216,11 @@ byId('open-table').addEventListener('click', () => conversation.memory && openMe
 byId('help').addEventListener('click', () => showKeys(commands));
 document.addEventListener('visibilitychange', () => conversation.watch(!document.hidden));
 addEventListener('hashchange', () => openFromAddress());
-api.addEventListener('features', () => {
-  transcript.refresh();
-});
+api.addEventListener('features', () => transcript.refresh());
 
 let asking = null;
 api.addEventListener('locked', () => {
-  asking ??= askForKey(sessionStorage.getItem('mooring.key') !== null).then((answer) => {
+  asking ??= askForKey(api.hasKey).then((answer) => {
     asking = null;
     if (!answer) return;
     api.setKey(answer.key, answer.keep);
@@ -233,26 +229,24 @@ api.addEventListener('locked', () => {
 });
 connection.addEventListener('back', () => start());
 
-async function openFromAddress() {
-  const id = decodeURIComponent(location.hash.slice(1));
-  if (id === '' || id === conversation.id) return;
-  await attempt(async () => open(await api.conversation(id)));
+async function openFromAddress(hash = location.hash) {
+  const id = decodeURIComponent(hash.slice(1));
+  if (id !== '' && id !== conversation.id) await attempt(async () => open(await api.conversation(id)));
 }
 
 // Everything that is read from the server; called again when it comes back or lets us in.
 async function start() {
   try {
     const [all] = await Promise.all([sidebar.read(), panel.read(), api.probe()]);
-    if (conversation.id) await open({id: conversation.id, title: conversation.title});
-    else if (location.hash.length > 1) await openFromAddress();
-    else if (all.length > 0 && composerIsEmpty()) await open(all[0]);
+    if (conversation.id) await conversation.open();
+    else if (askedFor.length > 1) await openFromAddress(askedFor);
+    else if (all.length > 0 && byId('composer-text').value === '') await open(all[0]);
   } catch (error) {
     if (!(error instanceof ApiError && error.status === 401)) connection.trouble(error);
   }
 }
 
-const composerIsEmpty = () => byId('composer-text').value === '';
-
+const askedFor = location.hash;
 startTheme(() => tideline.draw());
 listenToKeys(commands);
 open(null);

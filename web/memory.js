@@ -6,7 +6,7 @@
 export const kStates = {
   pinned: {word: 'pinned', sign: '▲', says: 'held until you let go'},
   anchor: {word: 'anchor', sign: '⚓︎', says: 'always in view'},
-  recalled: {word: 'recalled', sign: '◆', says: 'back in view, because it was asked for'},
+  recalled: {word: 'recalled', sign: '◆', says: 'back in view, when asked for'},
   key: {word: 'key', sign: '✦', says: 'in view, because it mattered'},
   recent: {word: 'recent', sign: '●', says: 'in view'},
   archived: {word: 'archived', sign: '○', says: 'out of view, can come back'},

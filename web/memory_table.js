@@ -5,11 +5,11 @@ import {el} from './dom.js';
 import {percent, whole} from './format.js';
 import {kStates, wordOf} from './memory.js';
 import {summaryOf} from './message_view.js';
-import {numberLine} from './tideline.js';
+import {numberLine, swatch} from './tideline.js';
 
 export function openMemoryTable(memory, lookUp) {
   const legend = el('ul', {class: 'legend'}, Object.entries(kStates).map(([state, {sign, word, says}]) =>
-    el('li', {}, el('span', {class: `swatch pattern-${state}`, 'aria-hidden': 'true'}),
+    el('li', {}, swatch(state),
         el('span', {class: `mark-${state}`}, `${sign} ${word}`), el('span', {class: 'says'}, says))));
   const rows = memory.spans.map((span) => {
     const {item, turn} = lookUp(span.from);
@@ -20,7 +20,10 @@ export function openMemoryTable(memory, lookUp) {
         el('td', {class: 'number'}, percent(span.share ?? 0)),
         el('td', {class: 'words'}, `${turn === null ? '' : `Turn ${whole(turn)}. `}${item ? summaryOf(item) : ''}`));
   });
-  const heads = ['From', 'To', 'Tokens', 'State', 'Held', 'Text'].map((word) => el('th', {scope: 'col'}, word));
+  const head = (word, name) => el('th', {scope: 'col', class: name}, word);
+  const heads = [
+    ...['From', 'To', 'Tokens'].map((word) => head(word, 'number')), head('State'), head('Held', 'number'), head('Text', 'words'),
+  ];
   return openDialog('Memory', el('div', {class: 'memory-table'},
       el('p', {class: 'lead'}, numberLine(memory)), legend,
       el('div', {class: 'table', tabindex: 0, role: 'region', 'aria-label': 'Spans'},

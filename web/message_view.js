@@ -1,10 +1,11 @@
 // The element of one message, and how it is brought up to date while an answer grows.
 
-import {button, copyText, el} from './dom.js';
+import {button, el} from './dom.js';
 import {excerpt, whole} from './format.js';
 import {closedLength, render} from './markdown.js';
 import {inView, kStates, statesOf, wordOf} from './memory.js';
 
+const kMarks = 2;  // as many states as a margin has room for
 const kNames = {user: 'You', assistant: 'Mooring', system: 'Instructions'};
 
 export const nameOf = (item) => kNames[item.role] ?? item.role;
@@ -18,15 +19,13 @@ export function messageView(item, {memory, turn, actions, turnOf, openSource, sw
   if (item.role === 'assistant') grow(body, item);
   else body.append(el('div', {class: 'as-written'}, item.text));
 
-  const id = `who-${item.key}`;
   return el('article', {
     class: ['message', item.role, state && `state-${state}`, item.status].filter(Boolean).join(' '),
-    tabindex: -1, 'aria-labelledby': id, 'data-key': item.key,
+    tabindex: -1, 'aria-label': spokenName(item, turn, states), 'data-key': item.key,
   },
   el('header', {},
-      el('h2', {class: 'who', id},
-          nameOf(item), turn === null ? null : el('span', {class: 'turn'}, el('span', {class: 'spoken'}, ', turn '), whole(turn)),
-          ...states.slice(0, 2).map(([name], i) => stateMark(name, i > 0))),
+      el('h2', {class: 'who'}, nameOf(item), turn === null ? null : el('span', {class: 'turn'}, whole(turn)),
+          states.slice(0, kMarks).map(([name], i) => stateMark(name, i > 0))),
       branches(item, switchBranch)),
   body,
   el('footer', {},
@@ -39,9 +38,13 @@ export function messageView(item, {memory, turn, actions, turnOf, openSource, sw
 
 function stateMark(state, partly) {
   return el('span', {class: `state mark-${state}`},
-      el('span', {class: 'spoken'}, partly ? ', partly ' : ', '),
-      el('span', {class: 'sign', 'aria-hidden': 'true'}, kStates[state]?.sign ?? ''),
-      partly ? el('span', {'aria-hidden': 'true'}, 'partly ') : null, wordOf(state));
+      el('span', {class: 'sign', 'aria-hidden': 'true'}, kStates[state]?.sign ?? ''), partly ? 'partly ' : '', wordOf(state));
+}
+
+// "You, turn 812, recent, partly recalled"
+function spokenName(item, turn, states) {
+  const marks = states.slice(0, kMarks).map(([state], i) => (i > 0 ? 'partly ' : '') + wordOf(state));
+  return [nameOf(item), turn === null ? null : `turn ${whole(turn)}`, ...marks].filter(Boolean).join(', ');
 }
 
 function branches(item, switchBranch) {
@@ -63,7 +66,7 @@ function chips(item, turnOf, openSource) {
   const seen = new Set();
   const made = [];
   for (const span of item.recalled) {
-    const turn = turnOf(span.from);
+    const turn = span.turn ?? turnOf(span.from);
     const words = turn === null ? `token ${whole(span.from)}` : `turn ${whole(turn)}`;
     if (seen.has(words)) continue;
     seen.add(words);
@@ -103,5 +106,3 @@ export const isInView = (memory, item) => {
   const [first] = statesOf(memory, item.from, item.to);
   return first !== undefined && inView(first[0]);
 };
-
-export const copyMessage = (item) => copyText(item.text);

@@ -68,9 +68,7 @@ export class Panel {
               el('label', {class: 'pair'}, el('span', {}, label), field, el('span', {class: 'says', id: `says-${name}`}, says)))),
         el('p', {class: 'says'}, 'Empty fields take the settings of the server.'),
         el('div', {class: 'row'},
-            el('button', {type: 'button', class: 'quiet', onclick: () => fields.forEach(([, field]) => {
-              field.value = '';
-            })}, 'Clear'), el('button', {type: 'submit', value: 'yes'}, 'Use')));
+            el('button', {type: 'submit', value: 'yes'}, 'Use')));
     if (await openDialog('Model', form) !== 'yes') return;
     this.#kept.model = model.value || null;
     this.#kept.sampling = Object.fromEntries(

@@ -19,8 +19,9 @@ export class Sidebar extends EventTarget {
     byId('new').addEventListener('click', () => this.#open(null));
     byId('search').addEventListener('input', () => this.#show());
     byId('search').addEventListener('keydown', (event) => {
-      if (event.key === 'ArrowDown' || event.key === 'Enter') byId('conversations').querySelector('a')?.focus();
-      if (event.key === 'Enter') byId('conversations').querySelector('a')?.click();
+      const first = byId('talks').querySelector('a');
+      if (event.key === 'ArrowDown') first?.focus();
+      else if (event.key === 'Enter') first?.click();
     });
     byId('import').addEventListener('click', () => byId('import-file').click());
     byId('import-file').addEventListener('change', (event) => this.#import(event.target));
@@ -30,7 +31,7 @@ export class Sidebar extends EventTarget {
       const drawer = document.body.classList.contains('drawer');
       if (drawer && !byId('sidebar').contains(event.target) && !byId('menu').contains(event.target)) this.toggle(false);
     });
-    byId('conversations').addEventListener('keydown', (event) => this.#arrows(event));
+    byId('talks').addEventListener('keydown', (event) => this.#arrows(event));
   }
 
   async read() {
@@ -65,9 +66,9 @@ export class Sidebar extends EventTarget {
   #show() {
     const wanted = byId('search').value.trim().toLocaleLowerCase();
     const found = this.#all.filter((one) => one.title.toLocaleLowerCase().includes(wanted));
-    byId('conversations').replaceChildren(...found.map((one) => this.#row(one)));
+    byId('talks').replaceChildren(...found.map((one) => this.#row(one)));
     if (found.length === 0) {
-      byId('conversations').append(el('li', {class: 'none'}, wanted ? 'Nothing found' : 'Nothing said yet'));
+      byId('talks').append(el('li', {}, wanted ? 'Nothing found' : 'Nothing said yet'));
     }
   }
 
@@ -135,7 +136,7 @@ export class Sidebar extends EventTarget {
   }
 
   #arrows(event) {
-    const links = [...byId('conversations').querySelectorAll('a')];
+    const links = [...byId('talks').querySelectorAll('a')];
     const at = links.indexOf(document.activeElement);
     if (at < 0 || (event.key !== 'ArrowDown' && event.key !== 'ArrowUp')) return;
     event.preventDefault();
@@ -159,8 +160,9 @@ export class Sidebar extends EventTarget {
   }
 
   async #export(one) {
-    const name = one.title.replace(/[^\p{L}\p{N}]+/gu, '-').replace(/^-|-$/gu, '') || 'conversation';
-    download(`${name}.moor`, await this.#api.export(one.id));
+    const file = await this.#api.export(one.id);
+    const ending = file.type.includes('json') ? 'json' : 'moor';
+    download(`${one.title.replace(/[^\p{L}\p{N}]+/gu, '-')}.${ending}`, file);
   }
 
   async #remove(one) {

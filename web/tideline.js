@@ -101,7 +101,7 @@ export class Tideline extends EventTarget {
     const width = this.#canvas.clientWidth || kWidth;
     const colours = new Map();
     for (const {span, top, bottom} of layOut(this.#memory, this.#height)) {
-      if (!colours.has(span.state)) colours.set(span.state, pattern(context, span.state, this.#strip));
+      if (!colours.has(span.state)) colours.set(span.state, pattern(context, span.state));
       // Half the heads hold it: half as wide. What nobody holds is drawn whole, as the ground.
       const wide = inView(span.state) ? Math.max(width / 4, width * (span.share ?? 1)) : width;
       context.fillStyle = colours.get(span.state);
@@ -115,29 +115,31 @@ export class Tideline extends EventTarget {
   glide(spans) {
     if (!this.#memory || prefersReducedMotion() || this.#strip.clientHeight === 0) return;
     const {log_tokens: total, window} = this.#memory;
-    const scale = makeScale(total, window.capacity, this.#height);
+    const scale = this.#scale();
     for (const span of spans.slice(0, 8)) {
       const mark = el('span', {class: 'glide', 'aria-hidden': 'true'}, '◆');
       this.#strip.append(mark);
       const from = scale.toY(span.from);
       const to = scale.toY(Math.max(0, total - window.recent));
       mark.animate(
-          [{transform: `translateY(${from}px) scale(.6)`, opacity: 0}, {transform: `translateY(${from}px)`, opacity: 1, offset: 0.2},
-            {transform: `translateY(${to}px)`, opacity: 1, offset: 0.85}, {transform: `translateY(${to}px) scale(.6)`, opacity: 0}],
+          [{transform: `translateY(${from}px)`, opacity: 0}, {opacity: 1, offset: 0.2}, {opacity: 1, offset: 0.8},
+            {transform: `translateY(${to}px)`, opacity: 0}],
           {duration: kGlideMs, easing: 'cubic-bezier(.4, 0, .2, 1)'}).finished.finally(() => mark.remove());
     }
   }
 
+  #scale() {
+    return makeScale(this.#memory.log_tokens, this.#memory.window.capacity, this.#height);
+  }
+
   #drawCursor(context, width) {
-    const scale = makeScale(this.#memory.log_tokens, this.#memory.window.capacity, this.#height);
-    const ink = getComputedStyle(this.#strip).color;
-    if (this.#cursor !== null) {
-      const span = this.#memory.spans[this.#cursor];
-      const top = Math.min(this.#height - 3, scale.toY(span.from));
-      context.strokeStyle = ink;
-      context.lineWidth = 1.5;
-      context.strokeRect(0.75, top - 0.75, width - 1.5, Math.max(4, scale.toY(span.to) - top) + 1.5);
-    }
+    if (this.#cursor === null) return;
+    const scale = this.#scale();
+    context.strokeStyle = getComputedStyle(this.#strip).color;
+    const span = this.#memory.spans[this.#cursor];
+    const top = Math.min(this.#height - 3, scale.toY(span.from));
+    context.lineWidth = 1.5;
+    context.strokeRect(0.75, top - 0.75, width - 1.5, Math.max(4, scale.toY(span.to) - top) + 1.5);
   }
 
   // Ages as on a tide gauge, and a bracket at what the transcript shows.
@@ -145,8 +147,8 @@ export class Tideline extends EventTarget {
     const width = this.#ruler.clientWidth;
     if (width === 0) return;
     const context = fit(this.#ruler, width, this.#height);
-    const {log_tokens: total, window} = this.#memory;
-    const scale = makeScale(total, window.capacity, this.#height);
+    const {log_tokens: total} = this.#memory;
+    const scale = this.#scale();
     const style = getComputedStyle(this.#ruler);
     context.font = `${style.fontSize} ${style.fontFamily}`;
     context.textAlign = 'right';
@@ -177,7 +179,7 @@ export class Tideline extends EventTarget {
     const y = event.clientY - this.#strip.getBoundingClientRect().top;
     // What is drawn on top is what is meant.
     const hit = layOut(this.#memory, this.#height).findLast(({top, bottom}) => top <= y && y < bottom);
-    const scale = makeScale(this.#memory.log_tokens, this.#memory.window.capacity, this.#height);
+    const scale = this.#scale();
     const index = scale.toIndex(y);
     this.#moveTo(hit ? hit.i : spanAt(this.#memory, index), index);
   }
@@ -228,7 +230,7 @@ export class Tideline extends EventTarget {
         text === '' ? el('p', {class: 'lens-none'}, 'Enter or click loads this place.') : el('p', {class: 'lens-text'}, text),
         el('p', {class: 'lens-facts'}, facts.join(' · ')));
     this.#lens.hidden = false;
-    const scale = makeScale(this.#memory.log_tokens, this.#memory.window.capacity, this.#height);
+    const scale = this.#scale();
     const y = scale.toY(this.#index) + this.#strip.offsetTop - this.#lens.offsetHeight / 2;
     this.#lens.style.top = `${Math.max(8, Math.min(y, innerHeight - this.#lens.offsetHeight - 16))}px`;
     this.draw();
@@ -260,9 +262,18 @@ function fit(canvas, width, height) {
   return context;
 }
 
-function pattern(context, state, host) {
+// A small square of a state's pattern, for the legend.
+export function swatch(state) {
+  const canvas = el('canvas', {class: 'swatch', 'aria-hidden': 'true'});
+  const context = fit(canvas, 16, 16);
+  context.fillStyle = pattern(context, state);
+  context.fillRect(0, 0, 16, 16);
+  return canvas;
+}
+
+function pattern(context, state) {
   const probe = el('span', {class: `mark-${state}`, hidden: true});
-  host.append(probe);
+  document.body.append(probe);
   const colour = getComputedStyle(probe).color;
   probe.remove();
   const tile = document.createElement('canvas');

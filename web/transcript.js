@@ -166,7 +166,7 @@ export class Transcript extends EventTarget {
 
   #scrolled() {
     if (!this.conversation) return;
-    if (this.#scroller.scrollTop < kLoadAheadPixels) this.conversation.loadOlder();
+    if (this.conversation.older && this.#scroller.scrollTop < kLoadAheadPixels) this.conversation.loadOlder();
     byId('to-end').hidden = this.#list.atEnd() || this.#list.rows.length === 0;
     this.dispatchEvent(new Event('scroll'));
   }

@@ -136,9 +136,8 @@ class Browser:
         """Until an expression is true: waits for what happens, never for a time."""
         end = time.monotonic() + self.seconds
         while time.monotonic() < end:
-            value = self.js(expression)
-            if value:
-                return value
+            if self.js(f"Boolean({expression})"):
+                return
             time.sleep(0.03)
         raise AssertionError(f"did not happen within {self.seconds} s: {what or expression}")
 

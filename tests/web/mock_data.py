@@ -1,6 +1,9 @@
 """Canned conversations for the mock server: made-up talk of any length, the same on every run."""
+import copy
+import functools
 import itertools
 import random
+import time
 
 CAPACITY = 8192
 ANCHORS = 16
@@ -91,9 +94,6 @@ class Conversation:
                 return tip
             tip = children[-1]
 
-    def touch(self):
-        self._chain = None
-
     def chain(self):
         """Items as the API gives them, oldest first."""
         if self._chain is None:
@@ -182,8 +182,10 @@ def long_talk(title, at, turns, total):
     return made
 
 
-def canned(now):
-    """All conversations, newest first."""
+@functools.cache
+def canned():
+    """All conversations, newest first; made once, to be copied."""
+    now = int(time.time())
     harbour = long_talk("Harbour notes", now, 812, 1_048_612)
     source = harbour.chain()[0]["mooring"]
     harbour.recalled = [{"from": source["from"] + ANCHORS, "to": source["from"] + ANCHORS + PAGE, "score": 0.31}]
@@ -209,3 +211,15 @@ def canned(now):
     hostile.add("user", "Deeper.", 4)
     hostile.add("assistant", ">" * 20_000 + " deep", 5000)
     return [harbour, knots, tax, order, winter, hostile]
+
+
+def copies():
+    """Conversations that a test may change; messages never change and are shared."""
+    made = []
+    for one in canned():
+        one.chain()
+        twin = copy.copy(one)
+        twin.nodes = dict(one.nodes)
+        twin.pins, twin.recalled, twin.events = list(one.pins), list(one.recalled), []
+        made.append(twin)
+    return made

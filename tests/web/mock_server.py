@@ -55,7 +55,7 @@ class Mock:
     """State of the server, and what it is told to do wrong."""
 
     def __init__(self):
-        self.conversations = mock_data.canned(int(time.time()))
+        self.conversations = mock_data.copies()
         self.answers = {}
         self.key = None
         self.absent = set()  # regular expressions of paths that get `unknown_route`
@@ -104,7 +104,7 @@ class Mock:
     def _write(self, one, answer, said):
         recalled = []
         if "dog" in said:
-            recalled = [{"from": 2, "to": 14, "score": 0.31}]
+            recalled = [{"from": 2, "to": 14, "score": 0.31, "turn": 1}]
             one.recalled = [{"from": 16, "to": 16 + mock_data.PAGE, "score": 0.31}]
             one.events.append(("recall", {**recalled[0], "text": said}))
         text = "Fado. You told me in the beginning." if recalled else LONG if "long" in said else mock_data.ANSWER

@@ -133,6 +133,7 @@ def main():
                 failed += 1
                 print(f"FAILED  {case.__name__[5:]}: {case.__doc__}", flush=True)
                 traceback.print_exc(file=sys.stdout)
+                print(*page.console, *page.violations, sep="\n")
     finally:
         page.close()
     print(f"{passed} passed, {failed} failed, 0 skipped")
