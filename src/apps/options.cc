@@ -19,7 +19,7 @@
 namespace mooring {
 namespace {
 
-constexpr std::array<std::string_view, 36> kLaterKeys = {
+constexpr std::array<std::string_view, 35> kLaterKeys = {
     "model.mmap", "memory.key_tokens", "memory.topic_anchors", "memory.pinned", "memory.pool_bytes",
     "memory.index_ram", "memory.encoder", "memory.archive.ram_bytes", "memory.archive.disk_bytes",
     "server.cors_origins", "server.max_streams", "server.body_bytes", "server.idle_timeout",
