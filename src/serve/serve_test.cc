@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
@@ -66,11 +67,16 @@ TEST(FieldTableTest, RefusesEveryWrongValueOfEveryField) {
       }
       EXPECT_GE(refused, 4U) << name;
       for (const double outside : {field.low - 1, field.high + 1}) {
-        if (!std::isfinite(outside)) continue;
-        EXPECT_TRUE(CheckFields({{name, outside}}, dialect)) << name;
+        if (std::isfinite(outside)) {
+          EXPECT_TRUE(CheckFields({{name, outside}}, dialect)) << name;
+        }
       }
-      EXPECT_TRUE(!field.low_open || CheckFields({{name, field.low}}, dialect)) << name;
-      EXPECT_TRUE(!field.high_open || CheckFields({{name, field.high}}, dialect)) << name;
+      if (field.low_open) {
+        EXPECT_TRUE(CheckFields({{name, field.low}}, dialect)) << name;
+      }
+      if (field.high_open) {
+        EXPECT_TRUE(CheckFields({{name, field.high}}, dialect)) << name;
+      }
     }
   }
   EXPECT_EQ(CheckFields({{"nonsense", 1}}, kChat)->code, "unsupported_parameter");

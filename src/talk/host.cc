@@ -150,7 +150,7 @@ bool Host::Start(const std::shared_ptr<Turn>& turn) {
   if (turn->kept()) {
     known = residents_.Find(conversation, turn->loaded ? turn->spoken_tip : turn->tip);
   }
-  if (known == nullptr && !turn->loaded && turn->log_from.value > 0) {
+  if (known == nullptr && !turn->loaded && !turn->tip.empty()) {
     auto loaded = std::make_shared<Status>();
     store_queue_->Post({[this, turn, loaded](Store& store) { *loaded = LoadLog(store, *turn); },
                         [this, turn, loaded](const Status& /*durable*/) {
@@ -257,6 +257,8 @@ void Host::Finish(const std::shared_ptr<Turn>& turn) {
     const Conversation& conversation = *engine_->Find(turn->resident->id);
     const TokenLog& log = conversation.log();
     result.window = NumbersOf(conversation);
+    // Without new messages (the last answer is asked for again) all that was read is the answer's.
+    if (turn->message_ids.empty()) turn->spans.clear();
     size_t from = 0;
     for (const TurnSpan& span : turn->spans) {
       const LogIndex first = std::min(turn->log_from + static_cast<int64_t>(from), log.end());

@@ -213,6 +213,23 @@ class ServeTest(unittest.TestCase):
         reply, _ = self.server.chat(messages[:3])
         self.assertEqual(reply["mooring"]["matched"], "fork")
 
+    def test_the_same_question_again(self):
+        question = [{"role": "user", "content": "Which way does the tide run?"}]
+        first, _ = self.server.chat(question, conversation="again", max_tokens=40)
+        longer = question + [{"role": "assistant", "content": answer_of(first)},
+                             {"role": "user", "content": "Why?"}]
+        second, _ = self.server.chat(longer, conversation="again")
+        again, _ = self.server.chat(longer, conversation="again")
+        self.assertEqual(again["mooring"]["matched"], "fork")
+        self.assertEqual(answer_of(again), answer_of(second))
+        # Messages that nobody answered yet, asked for by resending them.
+        made = self.server.ask("POST", "/v1/conversations", {"items": longer})[1]
+        reply, _ = self.server.chat(longer, conversation=made["id"])
+        self.assertEqual(answer_of(reply), answer_of(second))
+        after, _ = self.server.chat("And then?", conversation=made["id"])
+        twin, _ = self.server.chat("And then?", conversation="again")
+        self.assertEqual(after["mooring"]["log_tokens"], twin["mooring"]["log_tokens"])
+
     def test_window_never_ends(self):
         for turn in range(12):
             reply, _ = self.server.chat("word " * 40, conversation="long")
@@ -245,7 +262,10 @@ class ServeTest(unittest.TestCase):
         path = f"/v1/conversations/{made['id']}"
         self.assertEqual(made["metadata"], {"title": "Tea"})
         self.assertIn(made["id"], [one["id"] for one in ask("GET", "/v1/conversations?limit=100")[1]["data"]])
-        self.server.chat("Two", conversation=made["id"])
+        reply, _ = self.server.chat("Two", conversation=made["id"])
+        said = [{"role": "user", "content": text} for text in ("One", "Two")]
+        count = ask("POST", "/v1/chat/completions/input_tokens", {"messages": said})[1]
+        self.assertEqual(reply["usage"]["prompt_tokens"], count["input_tokens"])
         items = ask("GET", f"{path}/items?order=asc")[1]["data"]
         self.assertEqual([item["role"] for item in items], ["user", "user", "assistant"])
         self.assertEqual(items[2]["status"], "completed")
