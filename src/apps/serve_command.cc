@@ -8,7 +8,6 @@
 #include "apps/state_folder.h"
 #include "apps/talk_commands.h"
 #include "apps/version.h"
-#include "load/model_store.h"
 #include "serve/server.h"
 #include "talk/host.h"
 #include "talk/store.h"
