@@ -1,6 +1,5 @@
 // The field that messages are written in. Drafts are kept on this device, one per conversation; a
-// text file that is dropped on the page is read into the field. While an answer is written the
-// button stops it.
+// text file that is dropped on the page is read into the field.
 
 import {announce, byId, isTouch} from './dom.js';
 
@@ -94,7 +93,7 @@ export class Composer extends EventTarget {
   async read(files) {
     for (const file of files) {
       if (file.size > kLargestFile) {
-        this.#trouble(`${file.name} is larger than 4 MB: too much for one message.`);
+        this.#trouble(`${file.name} is larger than 4 MB.`);
         continue;
       }
       let text;

@@ -40,7 +40,7 @@ export class Connection extends EventTarget {
     this.#offline = true;
     clearTimeout(this.#timer);
     byId('banner').replaceChildren(
-        el('span', {}, `The server does not answer. Trying again every ${this.#wait} s; what you write is kept.`),
+        el('span', {}, `The server does not answer. Trying again in ${this.#wait} s.`),
         button('Try now', () => this.#try()));
     byId('banner').hidden = false;
     this.#timer = setTimeout(() => this.#try(), this.#wait * 1000);

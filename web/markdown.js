@@ -1,6 +1,6 @@
-// Text of a model to elements. What it writes is hostile until shown otherwise: markup in it is shown
-// as text, what marked makes of the rest passes DOMPurify's allow-list, and nothing is loaded from
-// anywhere. DOMPurify holds the only Trusted Types policy; it hands over elements, never strings.
+// Text of a model to elements. It is hostile until shown otherwise: markup in it is shown as text, what
+// marked makes of the rest passes DOMPurify's allow-list. DOMPurify holds the only Trusted Types policy;
+// it hands over elements, never strings.
 
 import './marked.umd.min.js';
 import './purify.min.js';
@@ -9,8 +9,11 @@ import {whole} from './format.js';
 
 const {marked, DOMPurify} = globalThis;
 
-// Longer text is shown as it is: parsing it would hold up the page, and nobody writes it.
+// What would hold up the page is shown as it is: the parser takes the square of the marks of a
+// paragraph, and worse of the depth of a list.
 const kLongestParsed = 256 * 1024;
+const kMostMarks = 1000;
+const kDeepList = /^\s{64,}(?:[-+*]|\d+[.)])\s/mu;
 const kTableRows = 100;
 
 const kAllowed = {
@@ -39,7 +42,7 @@ marked.use({renderer, gfm: true, breaks: true, mangle: false, headerIds: false})
 
 // A fragment ready to be inserted.
 export function render(text) {
-  if (text.length > kLongestParsed) return asWritten(text);
+  if (isTooMuch(text)) return asWritten(text);
   let html;
   try {
     html = marked.parse(text);
@@ -70,6 +73,13 @@ export function closedLength(text) {
     at += line.length + 1;
   }
   return closed;
+}
+
+function isTooMuch(text) {
+  if (text.length > kLongestParsed) return true;
+  const prose = text.replace(/^(`{3,}|~{3,})[^]*?^\1/gmu, '');
+  return kDeepList.test(prose) ||
+      prose.split(/\n\s*\n/u).some((part) => part.replace(/[^*_]+/gu, '').length > kMostMarks);
 }
 
 function asWritten(text) {

@@ -1,4 +1,4 @@
-// The same as the strip, as a table: every span of the memory view, in numbers and words.
+// The strip as a table: every span of the memory view.
 
 import {openDialog} from './dialogs.js';
 import {el} from './dom.js';

@@ -11,13 +11,17 @@ const kNames = {user: 'You', assistant: 'Mooring', system: 'Instructions'};
 export const nameOf = (item) => kNames[item.role] ?? item.role;
 
 // What may be done to a message stands in `actions`: [{word, key, call(item), when(item)}].
-// `turnOf(index)` names the turn of a log index, null where it is not loaded.
-export function messageView(item, {memory, turn, actions, turnOf, openSource, switchBranch}) {
+// `old`: the element before, whose text is taken over. `turnOf(index)` names the turn of a log index, null where it is not loaded.
+export function messageView(item, {memory, turn, actions, turnOf, openSource, switchBranch, old}) {
   const states = statesOf(memory, item.from, item.to);
   const state = states[0]?.[0] ?? null;
-  const body = el('div', {class: 'body'});
-  if (item.role === 'assistant') grow(body, item);
-  else body.append(el('div', {class: 'as-written'}, item.text));
+  let body = old?.querySelector('.body');
+  if (!body || body.shows !== item.text) {  // parsing it is most of the work
+    body = el('div', {class: 'body'});
+    if (item.role === 'assistant') grow(body, item);
+    else body.append(el('div', {class: 'as-written'}, item.text));
+    if (item.status !== 'in_progress') body.shows = item.text;
+  }
 
   return el('article', {
     class: ['message', item.role, state && `state-${state}`, item.status].filter(Boolean).join(' '),

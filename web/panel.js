@@ -10,11 +10,11 @@ const kStored = 'mooring.settings';
 const kSampling = [
   ['temperature', 'Temperature', 0.05, 0, 5, 'higher is freer'],
   ['top_p', 'Top p', 0.01, 0, 1, 'share of the likely words'],
-  ['top_k', 'Top k', 1, 0, 100000, 'how many words to choose from'],
-  ['min_p', 'Min p', 0.01, 0, 1, 'least chance, against the likeliest'],
+  ['top_k', 'Top k', 1, 0, 100000, 'words to choose from'],
+  ['min_p', 'Min p', 0.01, 0, 1, 'least chance'],
   ['repeat_penalty', 'Repeat penalty', 0.05, 0.1, 5, 'above 1 repeats less'],
   ['max_tokens', 'Longest answer', 1, 1, 32768, 'tokens'],
-  ['seed', 'Seed', 1, 0, 4294967295, 'the same seed, the same answer'],
+  ['seed', 'Seed', 1, 0, 4294967295, 'repeats an answer'],
 ];
 
 export class Panel {

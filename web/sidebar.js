@@ -166,7 +166,7 @@ export class Sidebar extends EventTarget {
   }
 
   async #remove(one) {
-    const sure = await confirmThat(`Delete “${one.title}”?`, 'It is removed from the server, with everything remembered.', 'Delete');
+    const sure = await confirmThat(`Delete “${one.title}”?`, 'With everything remembered.', 'Delete');
     if (!sure) return;
     await this.#api.remove(one.id);
     await this.read();

@@ -24,7 +24,7 @@ export class Transcript extends EventTarget {
     super();
     this.#options = options;
     this.#list = new VirtualList(this.#scroller, this.#log, {
-      make: (item) => this.#make(item), guess: guessHeight, onScroll: () => this.#scrolled(),
+      make: (item, old) => this.#make(item, old), guess: guessHeight, onScroll: () => this.#scrolled(),
     });
     this.#log.addEventListener('focusin', (event) => {
       const article = event.target.closest('article');
@@ -100,9 +100,9 @@ export class Transcript extends EventTarget {
     this.#list.nodeOf(key)?.classList.add('current');
   }
 
-  #make(item) {
+  #make(item, old) {
     const {memory} = this.conversation;
-    const node = messageView(item, {...this.#options, memory, turn: this.turnOf(item)});
+    const node = messageView(item, {...this.#options, memory, turn: this.turnOf(item), old});
     node.classList.toggle('current', item.key === this.#current);
     node.classList.toggle('boundary', this.#isBoundary(item));
     return node;
@@ -124,7 +124,6 @@ export class Transcript extends EventTarget {
     const had = this.#list.rows;
     const sent = conversation.items.at(-1)?.id === null && had.at(-1)?.key !== conversation.items.at(-1)?.key;
     this.#list.set(conversation.items, {toEnd: had.length === 0 || sent});
-    this.#list.refresh();
     this.#scrolled();
   }
 

@@ -1,7 +1,8 @@
 // A list of which only the rows near the view are in the tree. Rows have heights that are not known
 // until they are there: they are guessed, measured, and what is looked at never moves for it.
 //
-// `scroller` scrolls, `host` inside it holds the rows; `make(row)` gives a row's element, `guess(row)`
+// `scroller` scrolls, `host` inside it holds the rows; `make(row)` gives a row's element, given the
+// one before it if it had one, `guess(row)`
 // its likely height. Rows are objects with a `key` that is theirs for good.
 
 const kMarginPixels = 900;
@@ -47,24 +48,24 @@ export class VirtualList {
     return this.#nodes.get(key) ?? null;
   }
 
-  // New rows; those with known keys keep their elements and heights.
+  // New rows; those with known keys keep their heights.
   set(rows, {toEnd = false} = {}) {
+    const known = [...this.#nodes.keys()];
     const anchor = this.#anchor();
     this.rows = rows;
     if (toEnd) this.#followEnd = true;
     const keys = new Set(rows.map((row) => row.key));
     for (const key of this.#heights.keys()) if (!keys.has(key)) this.#heights.delete(key);
-    this.#paint(anchor);
+    this.refresh(known, anchor);
   }
 
   // Makes the elements of all rows anew, or of those given.
-  refresh(keys = [...this.#nodes.keys()]) {
-    const anchor = this.#anchor();
+  refresh(keys = [...this.#nodes.keys()], anchor = this.#anchor()) {
     for (const key of keys) {
       const old = this.#nodes.get(key);
       const row = old && this.rows.find((other) => other.key === key);
       if (!row) continue;
-      const fresh = this.#make(row);
+      const fresh = this.#make(row, old);
       this.#observer.unobserve(old);
       old.replaceWith(fresh);
       this.#observer.observe(fresh);

@@ -54,7 +54,7 @@ class Browser:
         threading.Thread(target=self._listen, daemon=True).start()
         target = next(t for t in self._send("Target.getTargets")["targetInfos"] if t["type"] == "page")
         self.page = self._send("Target.attachToTarget", targetId=target["targetId"], flatten=True)["sessionId"]
-        for domain in ("Page", "Runtime", "Log", "Network", "Accessibility", "DOM"):
+        for domain in ("Page", "Runtime", "Log", "Network"):
             self.call(f"{domain}.enable")
 
     def close(self):

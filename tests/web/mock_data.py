@@ -210,6 +210,9 @@ def canned():
     hostile.add("assistant", table, 9000)
     hostile.add("user", "Deeper.", 4)
     hostile.add("assistant", ">" * 20_000 + " deep", 5000)
+    for text in ("*a " * 20_000, "_" * 20_000, "\n".join(" " * depth + "- a" for depth in range(1500))):
+        hostile.add("user", "Slower.", 4)
+        hostile.add("assistant", text, 5000)
     return [harbour, knots, tax, order, winter, hostile]
 
 
