@@ -64,16 +64,16 @@ Status Store::Tables::Group(FunctionRef<void()> calls) {
 
 // Its bytes are zeros in the file once the log is written back, and the log is cut to nothing.
 Status Store::Tables::Scrub() {
+  const bool for_caller = std::exchange(scrub_for_caller_, false);
   if (!scrub_) return {};
   SqliteQuery query = database_.Query("PRAGMA wal_checkpoint(TRUNCATE)");
-  MOORING_ASSIGN_OR_RETURN(const bool row, query.Step());
-  if (row && query.Int(0) != 0) {
-    return Error{.what = "deleted text is not overwritten yet",
-                 .where = file_.string(),
-                 .found = "a log that is in use"};
-  }
-  scrub_ = false;
-  return {};
+  const Result<bool> row = query.Step();
+  scrub_ = !row.ok() || query.Int(0) != 0;
+  if (!scrub_ || !for_caller) return {};
+  if (!row.ok()) return row.error();
+  return Error{.what = "deleted text is not overwritten yet",
+               .where = file_.string(),
+               .found = "a log that is in use"};
 }
 
 Result<std::optional<RowId>> Store::Tables::FindOwner(std::string_view owner) {

@@ -61,7 +61,8 @@ class Store::Tables {
     if (group_error_) return *group_error_;
     auto result = Attempt(work);
     if (!result.ok() && in_group_ && !database_.in_transaction()) group_error_ = result.error();
-    if (result.ok() && !in_group_) MOORING_RETURN_IF_ERROR(Scrub());
+    if (!result.ok() || in_group_) return result;
+    MOORING_RETURN_IF_ERROR(Scrub());
     return result;
   }
   template <typename Work>
@@ -76,7 +77,7 @@ class Store::Tables {
   int64_t Now() const { return now_ms_(); }
   bool in_group() const { return in_group_; }
   // What was deleted is to leave the log too, once it is committed.
-  void ScrubLater() { scrub_ = true; }
+  void ScrubLater() { scrub_ = scrub_for_caller_ = true; }
 
   Result<std::optional<RowId>> FindOwner(std::string_view owner);
   Result<RowId> OwnerRow(std::string_view owner);  // makes it
@@ -126,6 +127,7 @@ class Store::Tables {
     if (result.ok()) MOORING_RETURN_IF_ERROR(transaction.Commit());
     return result;
   }
+  // An error only for those who asked: what another call has kept stays acknowledged.
   Status Scrub();
 
   StateLock lock_;  // let go last
@@ -134,7 +136,8 @@ class Store::Tables {
   std::function<int64_t()> now_ms_;
   std::recursive_mutex mutex_;
   bool in_group_ = false;
-  bool scrub_ = false;
+  bool scrub_ = true;  // the last process may have ended before it did
+  bool scrub_for_caller_ = false;
   std::optional<Error> group_error_;  // the one that undid the whole group
 };
 

@@ -178,6 +178,40 @@ TEST(StoreWeatherTest, AGroupThatFailsInTheMiddleIsAllOrNothing) {
   }
 }
 
+// The deletion is kept, but the old bytes cannot be overwritten: that is said, and made good later.
+TEST(StoreWeatherTest, OverwritingIsTriedAgain) {
+  for (const bool reopened : {false, true}) {
+    const TestFolder folder;
+    TestDisk disk;
+    std::unique_ptr<Store> store = OpenOrFail(folder.path(), disk.name());
+    ASSERT_NE(store, nullptr);
+    const auto made = store->Create(kOwner, {.system = "the-code-is-4821"});
+    ASSERT_TRUE(made.ok());
+    const auto on_disk = [&] {
+      const std::filesystem::path file = folder.path() / Store::kFileName;
+      return (ContentOf(file) + ContentOf(file.string() + "-wal")).find("the-code-is-4821") !=
+             std::string::npos;
+    };
+    disk.on_act = [](TestDisk::Act act, bool is_log, bool) {
+      return act == TestDisk::Act::kWrite && !is_log ? SQLITE_FULL : SQLITE_OK;
+    };
+    EXPECT_EQ(store->Delete({kOwner, made->id}).error().kind, ErrorKind::kResources);
+    EXPECT_EQ(store->Find(kOwner, made->id).error().kind, ErrorKind::kNotFound);
+    EXPECT_TRUE(AddTurn(store.get(), 1).ok());  // what is kept is acknowledged all the same
+    EXPECT_TRUE(on_disk());
+    if (reopened) {
+      store.reset();
+      EXPECT_TRUE(on_disk());
+      disk.on_act = {};
+      store = OpenOrFail(folder.path());
+    }
+    disk.on_act = {};
+    EXPECT_TRUE(AddTurn(store.get(), 2).ok());
+    EXPECT_FALSE(on_disk());
+    ExpectTurns(store.get(), {1, 2});
+  }
+}
+
 TEST(StoreWeatherTest, PowerCutsLoseNothingThatWasAcknowledged) {
   for (uint64_t seed = 0; seed < 60; ++seed) {
     const TestFolder folder, after;
