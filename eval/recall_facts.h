@@ -2,8 +2,8 @@
 // them? One talk after another: six facts of a like kind, then filler from a text until each lies
 // far behind, then each question on a fork that is dropped. Every question is answered three times:
 // with nothing called back, with what the search finds, and with exactly the right span ("gold"),
-// which is what this model could answer at best. The answers begin with "Your gate code is": what is
-// measured is what the conversation knows, not how a small model likes to begin.
+// which is what this model could answer at best. The answers begin with "Your gate code is": what
+// is measured is what the conversation knows, not how a small model likes to begin.
 //
 // Thread rule: as Engine.
 #ifndef MOORING_EVAL_RECALL_FACTS_H_

@@ -20,16 +20,16 @@ namespace mooring {
 namespace {
 
 constexpr std::array<std::string_view, 44> kLaterKeys = {
-    "model.mmap", "memory.key_tokens", "memory.topic_anchors", "memory.pinned",
-    "memory.pool_bytes", "memory.index_ram", "memory.encoder", "memory.archive.ram_bytes",
-    "memory.archive.disk_bytes", "server.listen", "server.api_keys_file", "server.cors_origins",
-    "server.max_connections", "server.max_streams", "server.queue", "server.body_bytes",
-    "server.idle_timeout", "server.keepalive_comment", "server.resume_buffer.bytes",
-    "server.resume_buffer.keep", "conversations.state_dir", "conversations.match",
-    "conversations.id_headers", "conversations.import_tokens", "conversations.durable",
-    "conversations.idle_to_disk", "conversations.ttl", "limits.max_output_tokens",
-    "limits.messages", "limits.n", "limits.stop", "limits.stop_bytes", "limits.top_logprobs",
-    "log.format", "log.prompts", "metrics.enabled", "metrics.listen",
+    "model.mmap", "memory.key_tokens", "memory.topic_anchors", "memory.pinned", "memory.pool_bytes",
+    "memory.index_ram", "memory.encoder", "memory.archive.ram_bytes", "memory.archive.disk_bytes",
+    "server.listen", "server.api_keys_file", "server.cors_origins", "server.max_connections",
+    "server.max_streams", "server.queue", "server.body_bytes", "server.idle_timeout",
+    "server.keepalive_comment", "server.resume_buffer.bytes", "server.resume_buffer.keep",
+    "conversations.state_dir", "conversations.match", "conversations.id_headers",
+    "conversations.import_tokens", "conversations.durable", "conversations.idle_to_disk",
+    "conversations.ttl", "limits.max_output_tokens", "limits.messages", "limits.n", "limits.stop",
+    "limits.stop_bytes", "limits.top_logprobs", "log.format", "log.prompts", "metrics.enabled",
+    "metrics.listen",
     // Whole groups, for files that give them no value.
     "memory.archive", "server", "server.resume_buffer", "conversations", "limits", "metrics"};
 

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "engine/token_log.h"
-#include "memory/policy.h"
+#include "engine/turn.h"
 #include "talk/recall.h"
 #include "talk/spans.h"
 

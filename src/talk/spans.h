@@ -13,7 +13,7 @@
 #include <string_view>
 #include <vector>
 
-#include "tensor/position.h"
+#include "engine/token_log.h"
 
 namespace mooring {
 
