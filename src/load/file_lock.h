@@ -8,8 +8,8 @@
 #include <filesystem>
 #include <functional>
 
-#include "base/result.h"
 #include "base/owned_descriptor.h"
+#include "base/result.h"
 
 namespace mooring {
 

@@ -7,10 +7,10 @@
 #include <string>
 #include <utility>
 
+#include "base/test_folder.h"
 #include "load/gguf_test_writer.h"
 #include "load/mapped_file.h"
 #include "load/open.h"
-#include "base/test_folder.h"
 #include "load/verify.h"
 
 namespace mooring {

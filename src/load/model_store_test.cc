@@ -9,11 +9,11 @@
 #include <string>
 #include <thread>
 
+#include "base/test_folder.h"
 #include "load/catalogue.h"
 #include "load/file_lock.h"
 #include "load/pull_source.h"
 #include "load/sha256.h"
-#include "base/test_folder.h"
 
 namespace mooring {
 namespace {

@@ -11,8 +11,8 @@
 #include <filesystem>
 #include <span>
 
-#include "base/result.h"
 #include "base/owned_descriptor.h"
+#include "base/result.h"
 
 namespace mooring {
 

@@ -16,12 +16,12 @@
 #include <thread>
 #include <vector>
 
+#include "base/test_folder.h"
 #include "load/catalogue.h"
 #include "load/child_process.h"
 #include "load/file_lock.h"
 #include "load/gguf_test_writer.h"
 #include "load/sha256.h"
-#include "base/test_folder.h"
 
 namespace mooring {
 namespace {
