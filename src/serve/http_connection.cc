@@ -5,7 +5,7 @@
 
 #include <algorithm>
 #include <array>
-#include <boost/asio/dispatch.hpp>
+#include <boost/asio/post.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/write.hpp>
 #include <boost/beast/http/parser.hpp>
@@ -421,11 +421,14 @@ class ConnectionReply : public Reply {
   }
 
  private:
+  // Always behind what was asked before, also from the server's own thread: an Abort must not
+  // overtake a Send that another thread has posted.
   template <typename Action>
   void Do(Action action) {
-    asio::dispatch(connection_->executor(),
-                   [connection = connection_, number = number_,
-                    action = std::move(action)]() mutable { action(*connection, number); });
+    asio::post(connection_->executor(),
+               [connection = connection_, number = number_, action = std::move(action)]() mutable {
+                 action(*connection, number);
+               });
   }
 
   std::shared_ptr<Connection> connection_;
