@@ -179,7 +179,7 @@ TEST_F(ConfigTest, UnknownEnvironmentNames) {
     return LoadConfig({.environment = {{name, "1"}}, .system_file = ""});
   };
   EXPECT_THAT(load("MOORING_WINDOWSIZE").error().Message(), HasSubstr("MOORING_WINDOW_SIZE"));
-  EXPECT_THAT(load("MOORING_SERVER__BODY_BYTES").error().Message(),
+  EXPECT_THAT(load("MOORING_SERVER__CORS_ORIGINS").error().Message(),
               HasSubstr("does not have it yet"));
   const auto foreign = load("MOORING_SERVICE_PORT_HTTP_7437_TCP_ADDR");
   ASSERT_TRUE(foreign.ok());

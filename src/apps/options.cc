@@ -160,10 +160,11 @@ bool AssignValue(const Option& option, const RawValue& value, Settings* settings
 // A text as a YAML scalar: quoted where plain would mean something else.
 std::string YamlText(const std::string& text) {
   const auto plain = [](unsigned char c) {
-    return std::isalnum(c) != 0 || c == '.' || c == '_' || c == '-' || c == '/' || c == '+';
+    return std::isalnum(c) != 0 || c == '.' || c == '_' || c == '-' || c == '/' || c == '+' ||
+           c == ':';
   };
-  if (!text.empty() && std::isalnum(static_cast<unsigned char>(text[0])) != 0 &&
-      std::ranges::all_of(text, plain)) {
+  if (!text.empty() && text.back() != ':' &&
+      std::isalnum(static_cast<unsigned char>(text[0])) != 0 && std::ranges::all_of(text, plain)) {
     return text;
   }
   std::string quoted = "\"";

@@ -164,7 +164,7 @@ std::string EventWriter::Chunk(Json choice, const Json& ours) {
   return Event(chunk);
 }
 
-std::string EventWriter::ResponseEvent(std::string_view name, Json data) {
+std::string EventWriter::ResponseEvent(std::string_view name, const Json& data) {
   Json event = {{"type", name}, {"sequence_number", number_}};
   event.update(data);
   return Event(event, name);

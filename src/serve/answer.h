@@ -47,7 +47,7 @@ class EventWriter {
  private:
   std::string Event(const nlohmann::ordered_json& data, std::string_view name = {});
   std::string Chunk(nlohmann::ordered_json choice, const nlohmann::ordered_json& ours);
-  std::string ResponseEvent(std::string_view name, nlohmann::ordered_json data);
+  std::string ResponseEvent(std::string_view name, const nlohmann::ordered_json& data);
 
   AnswerFacts facts_;
   int64_t number_ = 0;

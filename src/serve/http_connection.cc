@@ -5,7 +5,7 @@
 
 #include <algorithm>
 #include <array>
-#include <boost/asio/dispatch.hpp>
+#include <boost/asio/post.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/write.hpp>
 #include <boost/beast/http/parser.hpp>
@@ -92,8 +92,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
   }
 
   // What a Reply does, on the server's thread.
-  void Send(uint64_t number, HttpResponse response);
-  void Begin(uint64_t number, HttpResponse head);
+  void Send(uint64_t number, const HttpResponse& response);
+  void Begin(uint64_t number, const HttpResponse& head);
   void Write(uint64_t number, std::string bytes);
   void End(uint64_t number);
   void Abort(uint64_t number);
@@ -397,13 +397,11 @@ class ConnectionReply : public Reply {
 
   void Send(HttpResponse response) override {
     Do([response = std::move(response)](Connection& c, uint64_t number) mutable {
-      c.Send(number, std::move(response));
+      c.Send(number, response);
     });
   }
   void Begin(HttpResponse head) override {
-    Do([head = std::move(head)](Connection& c, uint64_t number) mutable {
-      c.Begin(number, std::move(head));
-    });
+    Do([head = std::move(head)](Connection& c, uint64_t number) mutable { c.Begin(number, head); });
   }
   void Write(std::string bytes) override {
     Do([bytes = std::move(bytes)](Connection& c, uint64_t number) mutable {
@@ -423,11 +421,14 @@ class ConnectionReply : public Reply {
   }
 
  private:
+  // Always behind what was asked before, also from the server's own thread: an Abort must not
+  // overtake a Send that another thread has posted.
   template <typename Action>
   void Do(Action action) {
-    asio::dispatch(connection_->executor(),
-                   [connection = connection_, number = number_,
-                    action = std::move(action)]() mutable { action(*connection, number); });
+    asio::post(connection_->executor(),
+               [connection = connection_, number = number_, action = std::move(action)]() mutable {
+                 action(*connection, number);
+               });
   }
 
   std::shared_ptr<Connection> connection_;
@@ -445,7 +446,7 @@ void Connection::Handle() {
                    std::make_shared<ConnectionReply>(shared_from_this(), number_));
 }
 
-void Connection::Send(uint64_t number, HttpResponse response) {
+void Connection::Send(uint64_t number, const HttpResponse& response) {
   if (!Answers(number, State::kHandling)) return;
   state_ = State::kClosing;
   gone_ = {};
@@ -453,7 +454,7 @@ void Connection::Send(uint64_t number, HttpResponse response) {
   Put(response.body);
 }
 
-void Connection::Begin(uint64_t number, HttpResponse head) {
+void Connection::Begin(uint64_t number, const HttpResponse& head) {
   if (!Answers(number, State::kHandling)) return;
   state_ = State::kStreaming;
   keep_alive_ = keep_alive_ && chunked_;

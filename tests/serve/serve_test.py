@@ -417,9 +417,10 @@ class LifeTest(unittest.TestCase):
     def test_goes_on_after_a_restart(self):
         with tempfile.TemporaryDirectory() as state:
             with Server(state=state) as server:
-                for text in ("One is here", "Two is here"):
-                    server.chat(text, conversation="twice")
-                    server.chat(text, conversation="twin")
+                kind = [{"role": "system", "content": "Be kind."}, {"role": "user", "content": "One is here"}]
+                for said in (kind, "Two is here"):
+                    server.chat(said, conversation="twice")
+                    server.chat(said, conversation="twin")
                 twin, _ = server.chat("Three is here", conversation="twin")
             with Server(state=state) as server:
                 reply, _ = server.chat("Three is here", conversation="twice")
