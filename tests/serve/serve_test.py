@@ -26,11 +26,11 @@ PATIENCE_SECONDS = 120  # a machine under sanitizers is slow; nothing is measure
 class Server:
     """One server process with a state folder, which outlives it when `state` is given."""
 
-    def __init__(self, *flags, state=None, window=256):
+    def __init__(self, *flags, state=None, window=256, model=MODEL):
         self.folder = tempfile.TemporaryDirectory() if state is None else None
         self.state = state or self.folder.name
         self.process = subprocess.Popen(
-            [MOORING, "--quiet", "serve", MODEL, "--template", "chatml", "--listen", "127.0.0.1:0",
+            [MOORING, "--quiet", "serve", model, "--template", "chatml", "--listen", "127.0.0.1:0",
              "--state", self.state, "--window", str(window), "--force-window", "--threads", "1",
              "--max-tokens", "16", "--temperature", "0", *flags],
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
@@ -114,6 +114,16 @@ def until(condition):
     while not condition():
         assert time.monotonic() < end, "it did not happen"
         time.sleep(0.02)
+
+
+def endless_model(folder):
+    """The tiny model without the token that ends a reply: how fast it is decides nothing then."""
+    name = b"tokenizer.ggml.eos_token_id"
+    whole = pathlib.Path(MODEL).read_bytes()
+    assert whole.count(name) == 1
+    path = pathlib.Path(folder) / "endless.gguf"
+    path.write_bytes(whole.replace(name, b"tokenizer.ggml.xxx_token_id"))
+    return str(path)
 
 
 class ServeTest(unittest.TestCase):
@@ -383,26 +393,6 @@ class ServeTest(unittest.TestCase):
                 peer.sendall(bytes([byte]))
             self.assertTrue(peer.recv(4096).startswith(b"HTTP/1.1 200 OK"))
 
-    def test_closed_socket_frees_the_turn(self):
-        body = json.dumps({"messages": [{"role": "user", "content": "Go on"}], "stream": True,
-                           "max_tokens": 100000, "conversation": "gone"}).encode()
-        peer = socket.create_connection((self.server.host, self.server.port), timeout=PATIENCE_SECONDS)
-        peer.sendall(b"POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
-                     b"Content-Length: %d\r\n\r\n" % len(body) + body)
-        got = b""
-        while b'"content":"' not in got.partition(b'"content":""')[2]:
-            got += peer.recv(4096)
-        status, reply, headers = self.server.ask("POST", "/v1/chat/completions", {
-            "messages": [{"role": "user", "content": "Me too"}], "conversation": "gone"})
-        self.assertEqual((status, reply["error"]["code"]), (409, "conversation_busy"))
-        self.assertEqual(headers["Retry-After"], "1")
-        peer.close()
-        until(lambda: self.server.metric("requests_running") == 0)
-        reply, _ = self.server.chat("Back again", conversation="gone")
-        self.assertEqual(reply["mooring"]["turn"], 2)
-        items = self.server.ask("GET", f"/v1/conversations/{reply['mooring']['conversation']}/items?order=asc")
-        self.assertEqual(items[1]["data"][1]["status"], "incomplete")
-
     def test_page(self):
         status, text, headers = self.server.ask("GET", "/")
         self.assertEqual(status, 200)
@@ -438,10 +428,32 @@ class LifeTest(unittest.TestCase):
                 reply, _ = again.chat("More", conversation="k")
                 self.assertEqual(reply["mooring"]["turn"], 2)
 
-    def test_drain(self):
-        server = Server()
+    def test_closed_socket_frees_the_turn(self):
         body = json.dumps({"messages": [{"role": "user", "content": "Go on"}], "stream": True,
-                           "store": False, "max_tokens": 3000})
+                           "max_tokens": 10000000, "conversation": "gone"}).encode()
+        with tempfile.TemporaryDirectory() as folder, Server(model=endless_model(folder)) as server:
+            peer = socket.create_connection((server.host, server.port), timeout=PATIENCE_SECONDS)
+            peer.sendall(b"POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+                         b"Content-Length: %d\r\n\r\n" % len(body) + body)
+            got = b""
+            while b'"content":"' not in got.partition(b'"content":""')[2]:
+                got += peer.recv(4096)
+            status, reply, headers = server.ask("POST", "/v1/chat/completions", {
+                "messages": [{"role": "user", "content": "Me too"}], "conversation": "gone"})
+            self.assertEqual((status, reply["error"]["code"]), (409, "conversation_busy"))
+            self.assertEqual(headers["Retry-After"], "1")
+            peer.close()
+            until(lambda: server.metric("requests_running") == 0)
+            reply, _ = server.chat("Back again", conversation="gone")
+            self.assertEqual(reply["mooring"]["turn"], 2)
+            items = server.ask("GET", f"/v1/conversations/{reply['mooring']['conversation']}/items?order=asc")
+            self.assertEqual(items[1]["data"][1]["status"], "incomplete")
+
+    def test_drain(self):
+        folder = tempfile.TemporaryDirectory()
+        server = Server(model=endless_model(folder.name))
+        body = json.dumps({"messages": [{"role": "user", "content": "Go on"}], "stream": True,
+                           "store": False, "max_tokens": 10000})
         connection = http.client.HTTPConnection(server.host, server.port, timeout=PATIENCE_SECONDS)
         connection.request("POST", "/v1/chat/completions", body, {"Content-Type": "application/json"})
         response = connection.getresponse()
@@ -456,6 +468,7 @@ class LifeTest(unittest.TestCase):
         self.assertEqual(server.process.wait(PATIENCE_SECONDS), 0)
         server.stop()
         server.folder.cleanup()
+        folder.cleanup()
 
     def test_keys(self):
         with tempfile.TemporaryDirectory() as folder:
