@@ -51,8 +51,6 @@ struct RunningTurn {
   // Where the text of each of the last tokens begins, by number of the token modulo the size.
   std::array<int64_t, kRewindSlots> token_starts = {};
 
-  // Whether what was found for the message is still to be called back, and `next` is the place.
-  bool starts_message_at(LogIndex next) const { return request.message_start && next == message; }
   // The span that is read before anything else, if one is left.
   Reread* pending_reread() {
     for (Reread& reread : rereads) {
@@ -78,11 +76,22 @@ class Conversation {
  private:
   friend class Engine;
 
+  // Whether entries of the journal are still to be repeated: their messages are in the log and
+  // have not been read again.
+  bool repeats() const { return repeated_ < journal_.size(); }
+  // Where the window is to take in what was found for a message, if that is still to come.
+  std::optional<LogIndex> planned_message() const {
+    if (repeats()) return journal_[repeated_].message;
+    if (turn_ && turn_->request.message_start) return turn_->message;
+    return std::nullopt;
+  }
+
   ConversationId id_;
   const Policy* policy_;
   TokenLog log_;
   Window window_;
   PlanJournal journal_;
+  size_t repeated_ = 0;  // of journal_, the entries that the window has followed
   std::optional<RunningTurn> turn_;
 };
 

@@ -176,7 +176,7 @@ Result<ConversationId> Engine::Open() {
   return conversation->id_;
 }
 
-Result<ConversationId> Engine::OpenLog(TokenLog log) {
+Result<ConversationId> Engine::OpenLog(TokenLog log, PlanJournal journal) {
   for (LogIndex i = {0}; i < log.end(); i = i + 1) {
     if (log.token(i) < model_->arch().vocab_size) continue;
     return Error{.kind = ErrorKind::kUsage,
@@ -185,9 +185,11 @@ Result<ConversationId> Engine::OpenLog(TokenLog log) {
                  .expected = fmt::format("an id below {}", model_->arch().vocab_size),
                  .found = fmt::format("{}", log.token(i))};
   }
+  MOORING_RETURN_IF_ERROR(CheckJournal(journal, log.end()));
   Conversation* conversation = OpenEmpty();
   if (conversation == nullptr) return TooMany(options_.conversations);
   conversation->log_ = std::move(log);
+  conversation->journal_ = std::move(journal);
   return conversation->id_;
 }
 
@@ -207,6 +209,7 @@ Result<ConversationId> Engine::Fork(ConversationId id) {
   auto fork = std::make_unique<Conversation>(next_id_++, from->policy_, from->window_.Fork());
   fork->log_ = from->log_;
   fork->journal_ = from->journal_;
+  fork->repeated_ = from->repeated_;
   conversations_.push_back(std::move(fork));
   return conversations_.back()->id_;
 }

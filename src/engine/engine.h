@@ -85,9 +85,10 @@ class Engine {
   void AppendSnapshot(ConversationId id, std::string* out) const;
   Result<ConversationId> OpenSnapshot(std::span<const std::byte> bytes);
   // A conversation that has said all this and holds no page yet: its next turn begins by reading it
-  // again, and the windows and answers that follow are those of the first time. A turn that ends
-  // before that leaves a shorter log. kUsage for ids out of range, kResources as Open.
-  Result<ConversationId> OpenLog(TokenLog log);
+  // again, with what the journal says was found for its messages, and the windows and answers that
+  // follow are those of the first time. A turn that ends before that leaves a shorter log. kUsage
+  // for ids out of range and a journal that is not one of this log, kResources as Open.
+  Result<ConversationId> OpenLog(TokenLog log, PlanJournal journal = {});
 
  private:
   struct Submitted {
@@ -111,6 +112,7 @@ class Engine {
 
   void StartTurn(Conversation& conversation, Submitted submitted);
   void PlanMessage(Conversation& conversation);
+  void NoteMessage(Conversation& conversation, bool held_spans);
   bool AddPart(Conversation& conversation, const WaitingWork& work, int row_count);
   void DeliverRows(Conversation& conversation, const StepPart& part, size_t* logit_row);
   void DeliverRow(Conversation& conversation, LogIndex index, std::span<const float> logits);

@@ -59,7 +59,7 @@ void Engine::AppendSnapshot(ConversationId id, std::string* out) const {
 namespace {
 
 // Takes the journal from the front of `bytes`.
-Result<PlanJournal> TakeJournal(LogIndex log_end, std::span<const std::byte>* bytes) {
+Result<PlanJournal> TakeJournal(std::span<const std::byte>* bytes) {
   uint64_t count = 0;
   const bool counted = bytes->size() >= sizeof(count);
   if (counted) std::memcpy(&count, bytes->data(), sizeof(count));
@@ -72,12 +72,6 @@ Result<PlanJournal> TakeJournal(LogIndex log_end, std::span<const std::byte>* by
   for (uint64_t i = 0; i < count; ++i) {
     SavedEntry saved;
     std::memcpy(&saved, bytes->data() + sizeof(count) + i * sizeof(saved), sizeof(saved));
-    const int64_t latest = i == 0 ? 0 : journal[i - 1].message.value;
-    if (saved.message < latest || saved.message > log_end.value || saved.from < 0 ||
-        saved.from >= saved.to || saved.to > saved.message) {
-      return Corrupt(fmt::format("journal entry {}", i), "a span before its message, in order",
-                     fmt::format("{} to {} for {}", saved.from, saved.to, saved.message));
-    }
     journal[i] = {{saved.message}, {{{saved.from}, {saved.to}}, saved.behind_anchors != 0}};
   }
   *bytes = bytes->subspan(*size.value());
@@ -112,7 +106,10 @@ Result<ConversationId> Engine::OpenSnapshot(std::span<const std::byte> bytes) {
     log.Append(token, bits[i] == std::byte{1});
   }
   bytes = bytes.subspan(*log_bytes.value());
-  MOORING_ASSIGN_OR_RETURN(PlanJournal journal, TakeJournal(log.end(), &bytes));
+  MOORING_ASSIGN_OR_RETURN(PlanJournal journal, TakeJournal(&bytes));
+  if (Status checked = CheckJournal(journal, log.end()); !checked.ok()) {
+    return Corrupt(checked.error().where, checked.error().expected, checked.error().found);
+  }
   Conversation* conversation = OpenEmpty();
   if (conversation == nullptr) {
     return Error{.kind = ErrorKind::kResources,
@@ -123,6 +120,7 @@ Result<ConversationId> Engine::OpenSnapshot(std::span<const std::byte> bytes) {
   }
   conversation->log_ = std::move(log);
   conversation->journal_ = std::move(journal);
+  conversation->repeated_ = conversation->journal_.size();
   const ConversationId id = conversation->id_;
   const Status restored = conversation->window_.RestoreSnapshot(bytes);
   const int64_t pending = conversation->pending_rows();

@@ -1,6 +1,7 @@
 // Engine::Step and its five verbs.
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
 #include "base/clock.h"
@@ -38,11 +39,19 @@ void Engine::Drain() {
   drained_.clear();
 }
 
+namespace {
+
+// Only what has been said, and can be read again behind the anchors, can come back.
+bool CanComeBack(const Window& window, LogIndex message, const OfferedSpan& span) {
+  return message.value >= window.shape().anchors && span.range.to <= message;
+}
+
+}  // namespace
+
 void Engine::StartTurn(Conversation& conversation, Submitted submitted) {
-  // Only what has been said, and can be read again behind the anchors, can come back.
   const LogIndex message = conversation.log_.end();
   std::erase_if(submitted.request.found, [&](const OfferedSpan& span) {
-    return message.value < conversation.window_.shape().anchors || span.range.to > message;
+    return !CanComeBack(conversation.window_, message, span);
   });
   for (const TokenId token : submitted.request.tokens) conversation.log_.Append(token, false);
   StopMatcher stop(submitted.request.stop);
@@ -71,7 +80,7 @@ void Engine::Plan() {
   for (const auto& conversation : conversations_) {
     if (!conversation->busy() || conversation->pending_rows() == 0) continue;
     arena_.Reset();
-    if (conversation->turn_->starts_message_at(conversation->window_.next())) {
+    if (conversation->planned_message() == conversation->window_.next()) {
       PlanMessage(*conversation);
     } else {
       conversation->window_.Apply(
@@ -86,7 +95,21 @@ void Engine::PlanMessage(Conversation& conversation) {
   RunningTurn& turn = *conversation.turn_;
   WindowFacts facts = conversation.window_.Facts();
   facts.message_start = true;
-  facts.offered = turn.request.found;
+  std::array<OfferedSpan, kMaxRecalledSpans> repeated;
+  if (conversation.repeats()) {
+    size_t count = 0;
+    for (size_t i = conversation.repeated_; i < conversation.journal_.size(); ++i) {
+      const auto& [message, found] = conversation.journal_[i];
+      if (message != facts.next) break;
+      if (found.range.tokens() > 0 && CanComeBack(conversation.window_, message, found)) {
+        repeated[count++] = found;
+      }
+    }
+    facts.offered = std::span(repeated).first(count);
+  } else {
+    facts.offered = turn.request.found;
+  }
+  const bool held_spans = !facts.recalled.empty();
   const ::mooring::Plan plan = conversation.policy_->Propose(facts, arena_);
   if (turn.rereads.empty()) {
     for (const OfferedSpan& span : plan.recall) {
@@ -98,10 +121,24 @@ void Engine::PlanMessage(Conversation& conversation) {
   for (Reread& reread : turn.rereads) windows.push_back(std::move(reread.window));
   conversation.window_.Apply(plan, true, windows);
   turn.rereads.clear();
-  turn.request.message_start = false;
-  for (const OfferedSpan& span : turn.request.found) {
-    conversation.journal_.push_back({conversation.window_.next(), span});
+  NoteMessage(conversation, held_spans);
+}
+
+// The window has followed what was found for the message that begins now.
+void Engine::NoteMessage(Conversation& conversation, bool held_spans) {
+  PlanJournal& journal = conversation.journal_;
+  const LogIndex message = conversation.window_.next();
+  if (conversation.repeats()) {
+    while (conversation.repeats() && journal[conversation.repeated_].message == message) {
+      ++conversation.repeated_;
+    }
+    return;
   }
+  RunningTurn& turn = *conversation.turn_;
+  turn.request.message_start = false;
+  for (const OfferedSpan& span : turn.request.found) journal.push_back({message, span});
+  if (turn.request.found.empty() && held_spans) journal.push_back({message, {}});
+  conversation.repeated_ = journal.size();
   turn.sink->OnRecall(conversation.window_.Facts().recalled);
 }
 
@@ -118,9 +155,9 @@ bool Engine::Schedule() {
         if (Reread* reread = conversation->turn_->pending_reread()) {
           work.pending_rows = reread->pending();
         } else {
-          // What the message answers is read to its end before the message begins.
-          if (request.message_start) {
-            room = std::min(room, conversation->turn_->message - conversation->window_.next());
+          // What a message answers is read to its end before the message begins.
+          if (const auto message = conversation->planned_message()) {
+            room = std::min(room, *message - conversation->window_.next());
           }
           work.pending_rows = std::min(conversation->pending_rows(), room);
           work.every_logit = request.every_logit;
@@ -308,6 +345,7 @@ void Engine::EndTurn(Conversation& conversation, TurnEnd end) {
           !conversation.log_.generated(conversation.log_.end() - 1))) {
     conversation.log_.Rewind(1);
   }
+  conversation.journal_.resize(conversation.repeated_);  // messages that went with the log
   const double now = MonotonicSeconds();
   if (turn.stats.generated_tokens == 0) turn.first_token_seconds = now;
   turn.stats.read_seconds = turn.first_token_seconds - turn.started_seconds;
