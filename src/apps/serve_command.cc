@@ -57,9 +57,7 @@ Result<ServerOptions> OptionsOf(const CommandContext& context, const Runtime& ru
 
 Status RunServe(CommandContext& context) {
   if (!context.arguments.empty()) context.settings.model.path = context.arguments.front();
-  Settings& settings = context.settings;
-  // Nothing is called back for a client yet, and what says that it is must not be told.
-  if (settings.memory.policy == "recall") settings.memory.policy = "sinks";
+  const Settings& settings = context.settings;
   const auto places = static_cast<int>(settings.max_batch_size);
   MOORING_ASSIGN_OR_RETURN(const std::filesystem::path state, StateOf(context));
   MOORING_ASSIGN_OR_RETURN(const std::unique_ptr<Store> store, Store::Open({.folder = state}));
@@ -73,6 +71,7 @@ Status RunServe(CommandContext& context) {
   MOORING_ASSIGN_OR_RETURN(ServerOptions options, OptionsOf(context, runtime, identity));
   Host host(runtime.engine.get(), runtime.chat_template.get(), store.get(),
             {.queue = static_cast<size_t>(settings.server.queue),
+             .terms = runtime.terms.get(),
              .model = runtime.model_name,
              .identity = identity});
   MOORING_ASSIGN_OR_RETURN(const std::unique_ptr<Server> server,

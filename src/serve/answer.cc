@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -95,12 +96,30 @@ Json UsageJson(Dialect dialect, const TurnResult& result) {
           {"prompt_tokens_details", {{"cached_tokens", result.cached_tokens}}}};
 }
 
+Json WindowJson(const WindowNumbers& numbers) {
+  return {{"capacity", numbers.capacity},
+          {"anchors", numbers.anchors},
+          {"recalled", numbers.recalled},
+          {"recent", numbers.recent}};
+}
+
+Json RecalledJson(const RecalledText& span) {
+  constexpr double kDecimals = 1000.0;
+  return {{"from", span.range.from.value},
+          {"to", span.range.to.value},
+          {"score", std::round(span.score * kDecimals) / kDecimals},
+          {"item", span.item.empty() ? Json(nullptr) : Json(span.item)},
+          {"turn", span.item.empty() ? Json(nullptr) : Json(span.turn)}};
+}
+
 Json MooringJson(const AnswerFacts& facts, const TurnResult& result) {
   const TurnStats& stats = result.stats;
   const bool measured = stats.generated_tokens > 1 && stats.generate_seconds > 0.0;
   const double rate =
       measured ? static_cast<double>(stats.generated_tokens - 1) / stats.generate_seconds : 0.0;
   const auto text = [](const std::string& id) { return id.empty() ? Json(nullptr) : Json(id); };
+  Json recalled = Json::array();
+  for (const RecalledText& span : result.recalled) recalled.push_back(RecalledJson(span));
   return {
       {"conversation", text(facts.turn.conversation)},
       {"matched", facts.turn.matched},
@@ -108,11 +127,9 @@ Json MooringJson(const AnswerFacts& facts, const TurnResult& result) {
       {"message", text(facts.turn.answer)},
       {"log_tokens", result.window.log},
       {"new_tokens", result.new_tokens},
-      {"window",
-       {{"capacity", result.window.capacity},
-        {"anchors", result.window.anchors},
-        {"recent", result.window.recent}}},
+      {"window", WindowJson(result.window)},
       {"forgotten_tokens", result.window.forgotten()},
+      {"recalled", std::move(recalled)},
       {"durable", result.durable},
       {"warnings", result.warnings},
       {"timings",

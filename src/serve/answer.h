@@ -29,6 +29,9 @@ std::string_view FinishReasonOf(TurnEnd end);
 
 // {"conversation","matched",...,"timings"}: what is ours in every reply.
 nlohmann::ordered_json MooringJson(const AnswerFacts& facts, const TurnResult& result);
+nlohmann::ordered_json WindowJson(const WindowNumbers& numbers);
+// {"from","to","score","item","turn"}: a span that came back, and where it was said.
+nlohmann::ordered_json RecalledJson(const RecalledText& span);
 nlohmann::ordered_json UsageJson(Dialect dialect, const TurnResult& result);
 
 std::string WholeReply(const AnswerFacts& facts, const TurnResult& result, const std::string& text);

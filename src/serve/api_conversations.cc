@@ -2,12 +2,15 @@
 
 #include <algorithm>
 #include <charconv>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "serve/answer.h"
 #include "serve/api.h"
 #include "serve/json_body.h"
 #include "talk/conversation_names.h"
+#include "talk/memory_events.h"
 
 namespace mooring {
 namespace {
@@ -53,7 +56,7 @@ std::string_view StatusName(MessageState state) {
   return "incomplete";
 }
 
-Json ItemJson(const StoredMessage& message) {
+Json ItemJson(const StoredMessage& message, Json recalled = Json::array()) {
   const bool answer = message.role == "assistant";
   Json part = {{"type", answer ? "output_text" : "input_text"}, {"text", message.text}};
   if (answer) part["annotations"] = Json::array();
@@ -66,7 +69,29 @@ Json ItemJson(const StoredMessage& message) {
            {{"turn", message.turn},
             {"from", message.from.value},
             {"to", message.to.value},
+            {"recalled", std::move(recalled)},
             {"branches", Json::array()}}}};
+}
+
+// What came back for the messages of a page of items, by the place where its answer begins.
+Result<std::map<LogIndex, Json>> RecalledIn(Store& store, ConversationKey key,
+                                            std::span<const StoredMessage> items) {
+  std::map<LogIndex, Json> found;
+  if (items.empty()) return found;
+  const LogIndex from = std::ranges::min(items, {}, &StoredMessage::from).from;
+  MOORING_ASSIGN_OR_RETURN(const auto events, store.LoadEvents(key, std::nullopt, from));
+  MOORING_ASSIGN_OR_RETURN(const MemoryNotes notes, NotesOf(events));
+  for (const RecallNote& note : notes.recalled) {
+    const auto message = std::ranges::find(items, note.message, &StoredMessage::from);
+    if (message == items.end()) continue;
+    RecalledText text = {.range = note.range, .score = note.score};
+    if (const auto place = store.MessageAt(key, note.range.from); place.ok()) {
+      text.item = place->id;
+      text.turn = place->turn;
+    }
+    found.try_emplace(message->to, Json::array()).first->second.push_back(RecalledJson(text));
+  }
+  return found;
 }
 
 HttpResponse JsonResponse(const Json& json) { return {.body = Dump(json)}; }
@@ -269,9 +294,17 @@ void Api::ListItems(const Call& call) {
           }
           ++at;
         }
+        const auto count = std::min<size_t>(limit, static_cast<size_t>(chain->end() - at));
+        const std::span items(at, count);
+        auto recalled = RecalledIn(store, {owner, info->id}, items);
+        if (!recalled.ok()) return ErrorResponse(ErrorOf(recalled.error()));
         Json data = Json::array();
-        for (; at != chain->end() && data.size() < limit; ++at) data.push_back(ItemJson(*at));
-        return JsonResponse(ListJson(std::move(data), at != chain->end()));
+        for (const StoredMessage& item : items) {
+          const auto note = recalled->find(item.from);
+          const bool answer = item.role == "assistant" && note != recalled->end();
+          data.push_back(answer ? ItemJson(item, note->second) : ItemJson(item));
+        }
+        return JsonResponse(ListJson(std::move(data), count < static_cast<size_t>(chain->end() - at)));
       });
 }
 
@@ -404,50 +437,6 @@ void Api::ImportConversation(const Call& call) {
               return info.ok() ? JsonResponse(InfoJson(*info))
                                : ErrorResponse(ErrorOf(info.error()));
             });
-}
-
-void Api::Memory(const Call& call) {
-  const auto kept = std::make_shared<Call>(call);
-  const auto info = std::make_shared<Result<ConversationInfo>>(Error{});
-  host_->WithStore(
-      {[kept, info](Store& store) { *info = store.Find(kept->owner, kept->parts[0]); },
-       [this, kept, info](const Status& /*durable*/) {
-         if (!info->ok()) return SendError(*kept, ErrorOf(info->error()));
-         host_->Look((*info)->id, [this, kept, info](std::optional<WindowNumbers> seen) {
-           WindowNumbers numbers;
-           if (seen && seen->log >= (*info)->log_end.value) {
-             numbers = *seen;
-           } else {
-             // What it will see once it is in the engine again.
-             const WindowShape& shape = host_->engine().options().window;
-             numbers.log = (*info)->log_end.value;
-             numbers.capacity = shape.capacity;
-             const int64_t held = std::min<int64_t>(numbers.log, shape.capacity);
-             numbers.anchors = std::min<int64_t>(shape.anchors, held);
-             numbers.recent = held - numbers.anchors;
-           }
-           Json spans = Json::array();
-           const auto add = [&spans](int64_t from, int64_t to, std::string_view state,
-                                     double share) {
-             if (from >= to) return;
-             spans.push_back({{"from", from}, {"to", to}, {"state", state}, {"share", share}});
-           };
-           const int64_t recent = numbers.log - numbers.recent;
-           add(0, numbers.anchors, "anchor", 1.0);
-           add(numbers.anchors, recent, "text", 0.0);
-           add(recent, numbers.log, "recent", 1.0);
-           SendJson(*kept, {{"object", "conversation.memory"},
-                            {"conversation", (*info)->id},
-                            {"turn", (*info)->turns},
-                            {"log_tokens", numbers.log},
-                            {"window",
-                             {{"capacity", numbers.capacity},
-                              {"anchors", numbers.anchors},
-                              {"recent", numbers.recent}}},
-                            {"spans", std::move(spans)},
-                            {"counts", {{"evicted", numbers.forgotten()}, {"recalled", 0}}}});
-         });
-       }});
 }
 
 }  // namespace mooring

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "talk/spelling.h"
+
 namespace mooring {
 namespace {
 
@@ -150,31 +152,15 @@ int64_t Dialogue::MessageTokens(size_t first) const {
 void Dialogue::AddTurn(std::string_view role, std::string_view text, LogIndex from, LogIndex to) {
   Turn turn = {KnownRole(role), from, to, from, from};
   CHECK(!turn.role.empty());
-  if (!FindText(text, &turn)) texts_.emplace(turns_.size(), text);
+  const auto spelled =
+      FindSpelled(engine_->Find(id_)->log(), engine_->tokenizer(), {from, to}, text);
+  if (spelled) {
+    turn.text_from = spelled->from;
+    turn.text_to = spelled->to;
+  } else {
+    texts_.emplace(turns_.size(), text);
+  }
   turns_.push_back(turn);
-}
-
-bool Dialogue::FindText(std::string_view text, Turn* turn) const {
-  if (text.empty()) return true;
-  const TokenLog& log = engine_->Find(id_)->log();
-  const Tokenizer& tokenizer = engine_->tokenizer();
-  std::string spelled;
-  std::vector<size_t> ends = {0};  // of each token in `spelled`, from where the first begins
-  for (LogIndex at = turn->from; at < turn->to; at = at + 1) {
-    if (!tokenizer.IsSpecial(log.token(at))) spelled += tokenizer.PieceBytes(log.token(at));
-    ends.push_back(spelled.size());
-  }
-  // A template's own words may stand before the text as well as behind it.
-  for (const size_t at : {spelled.find(text), spelled.rfind(text)}) {
-    if (at == std::string::npos) return false;
-    const auto first = std::ranges::upper_bound(ends, at) - 1;  // a special token spells nothing
-    const auto last = std::ranges::lower_bound(ends, at + text.size());
-    if (*first != at || *last != at + text.size()) continue;
-    turn->text_from = turn->from + (first - ends.begin());
-    turn->text_to = turn->from + (last - ends.begin());
-    return true;
-  }
-  return false;
 }
 
 void Dialogue::SetSystem(SystemText system) {
@@ -220,9 +206,9 @@ bool Dialogue::RecordMessage(std::string_view text, LogIndex from, LogIndex to, 
 }
 
 void Dialogue::Remember(const TermTable* terms) {
-  const int64_t pages = engine_->options().window.recalled / kSpanPageTokens;
-  if (pages == 0) return;
-  memory_.emplace(terms, std::min(pages * kSpanPageTokens, kMaxSpanTokens));
+  const int64_t most = LongMemory::MostTokens(engine_->options().window);
+  if (most == 0) return;
+  memory_.emplace(terms, most);
   indexed_turns_ = 0;
 }
 
@@ -250,14 +236,11 @@ Result<TurnRequest> Dialogue::Begin(std::string_view text, TurnRequest request) 
   if (!memory_) return request;
   // A new message ends the round before.
   IndexRounds();
-  const Conversation* conversation = engine_->Find(id_);
-  const Window& window = conversation->window();
   if (!request.found.empty()) return request;
-  // While all that is not an anchor is in sight, so is everything.
-  LogIndex from = window.SeenFrom(window.next());
-  if (from.value <= window.shape().anchors) from = {0};
-  request.found = memory_->Find(conversation->log(),
-                                engine_->tokenizer().Encode(text, Trust::kUntrusted), from);
+  for (const FoundSpan& found :
+       memory_->FindFor(*engine_->Find(id_), engine_->tokenizer(), text)) {
+    request.found.push_back(found.span);
+  }
   return request;
 }
 

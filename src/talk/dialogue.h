@@ -132,8 +132,6 @@ class Dialogue {
   void IndexRounds();
   Result<Outcome> Run(TurnRequest request, Sink* sink, const std::atomic<bool>* interrupted);
   void AddTurn(std::string_view role, std::string_view text, LogIndex from, LogIndex to);
-  // Sets the tokens of `turn` that spell `text`, if some do.
-  bool FindText(std::string_view text, Turn* turn) const;
   // Notes the message whose tokens begin at `from`, and that the system text was said with it.
   // False when none of its tokens was read.
   bool RecordMessage(std::string_view text, LogIndex from, LogIndex to, bool whole);

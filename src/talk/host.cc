@@ -10,6 +10,8 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "talk/host_turn.h"
+#include "talk/memory_events.h"
+#include "talk/spelling.h"
 
 namespace mooring {
 namespace {
@@ -175,7 +177,7 @@ bool Host::Start(const std::shared_ptr<Turn>& turn) {
     turn->result.cached_tokens = NumbersOf(*engine_->Find(known->id)).seen();
   } else {
     const bool rebuilt = turn->log_from.value > 0;
-    auto added = residents_.Add(conversation, turn->log);
+    auto added = residents_.Add(conversation, turn->log, turn->journal);
     if (!added.ok()) {
       GiveUp(turn, Refusal::kFailed, added.error());
       return true;
@@ -184,6 +186,7 @@ bool Host::Start(const std::shared_ptr<Turn>& turn) {
     turn->resident = *added;
     turn->resident->place = turn->place;
     turn->resident->tip = turn->spoken_tip;
+    turn->resident->memory = turn->loaded ? std::move(turn->memory) : NewMemory();
     turn->log = {};
     if (rebuilt) {
       ++counters_.rebuilt;
@@ -212,6 +215,7 @@ void Host::Begin(const std::shared_ptr<Turn>& turn) {
     }
     turn->resident->place = std::move(text->place);
     request.tokens = std::move(text->tokens);
+    Remember(*turn, &request);
   }
   turn->result.new_tokens = static_cast<int64_t>(request.tokens.size());
   turn->result.queue_seconds = MonotonicSeconds() - turn->ordered_seconds;
@@ -230,6 +234,62 @@ void Host::Begin(const std::shared_ptr<Turn>& turn) {
   --counters_.waiting;
   ++counters_.running;
   running_.push_back(turn);
+}
+
+std::optional<ResidentMemory> Host::NewMemory() const {
+  const int64_t most = LongMemory::MostTokens(engine_->options().window);
+  if (options_.terms == nullptr || most == 0) return std::nullopt;
+  return ResidentMemory{.index = LongMemory(options_.terms, most)};
+}
+
+// What the message of this turn is about is looked for among the rounds before it.
+void Host::Remember(Turn& turn, TurnRequest* request) {
+  std::optional<ResidentMemory>& memory = turn.resident->memory;
+  if (!memory || turn.spans.empty() || turn.spans.back().role != "user") return;
+  const Conversation& conversation = *engine_->Find(turn.resident->id);
+  memory->IndexSaid(conversation.log());
+  request->message_start = true;
+  turn.found =
+      memory->index.FindFor(conversation, engine_->tokenizer(), turn.spans.back().text);
+  for (const FoundSpan& found : turn.found) request->found.push_back(found.span);
+}
+
+// What memory did for the turn goes to the store with it, and what was said in it, to where the
+// next message of the user will index it.
+void Host::KeepSaid(Turn& turn, TurnFinish* finish) {
+  Resident& resident = *turn.resident;
+  const Conversation& conversation = *engine_->Find(resident.id);
+  const TokenLog& log = conversation.log();
+  if (!resident.memory) return;
+  for (const JournalEntry& entry : conversation.journal()) {
+    if (entry.message < turn.log_from) continue;
+    if (entry.message >= log.end()) {
+      resident.conversation.clear();  // a plan for a message of which nothing was read
+      return;
+    }
+    finish->events.push_back(EventOf(entry));
+  }
+  for (const RecalledSpan& held : turn.held) {
+    if (held.messages > 0) continue;  // it stayed from the message before
+    const auto found = std::ranges::find_if(turn.found, [&held](const FoundSpan& span) {
+      return span.span.range.Overlaps(held.range);
+    });
+    const double score = found == turn.found.end() ? 0.0 : found->score;
+    finish->events.push_back(EventOf(RecallNote{turn.log_from, held.range, score}));
+    turn.result.recalled.push_back({.range = held.range, .score = score});
+  }
+  const auto said = [&](std::string_view role, std::string_view text, LogRange all) {
+    if (all.tokens() <= 0) return;
+    const auto words = FindSpelled(log, engine_->tokenizer(), all, text);
+    resident.memory->said.push_back({role, all, words.value_or(LogRange{all.from, all.from})});
+  };
+  LogIndex from = turn.log_from;
+  for (const TurnSpan& span : turn.spans) {
+    const LogIndex to = std::min(turn.log_from + static_cast<int64_t>(span.to), log.end());
+    said(span.role, span.text, {from, to});
+    from = to;
+  }
+  said("assistant", turn.answer, {from, log.end()});
 }
 
 void Host::FinishEnded() {
@@ -275,6 +335,7 @@ void Host::Finish(const std::shared_ptr<Turn>& turn) {
     if (log.end() < turn->log_from + static_cast<int64_t>(from) || !turn->kept()) {
       turn->resident->conversation.clear();
     } else {
+      KeepSaid(*turn, &finish);
       if (!log.empty()) turn->resident->place.last = log.token(log.end() - 1);
       if (!finish.tokens.ids.empty()) {
         turn->resident->place.awaits_answer = false;
@@ -301,7 +362,14 @@ void Host::Finish(const std::shared_ptr<Turn>& turn) {
   auto kept = std::make_shared<Status>();
   store_queue_->Post(
       {[turn, kept, finish = std::move(finish)](Store& store) {
-         *kept = store.Finish({turn->order.owner, turn->accepted.conversation}, finish);
+         const ConversationKey key = {turn->order.owner, turn->accepted.conversation};
+         *kept = store.Finish(key, finish);
+         for (RecalledText& recalled : turn->result.recalled) {
+           const auto place = store.MessageAt(key, recalled.range.from);
+           if (!place.ok()) continue;
+           recalled.item = place->id;
+           recalled.turn = place->turn;
+         }
        },
        [this, turn, kept](const Status& durable) {
          turn->result.durable = kept->ok() && durable.ok();
@@ -338,7 +406,7 @@ void Host::Close() {
   --turns_;
 }
 
-void Host::Look(std::string conversation, std::function<void(std::optional<WindowNumbers>)> then) {
+void Host::Look(std::string conversation, std::function<void(std::optional<WindowView>)> then) {
   engine_thread_->Post([this, conversation = std::move(conversation), then = std::move(then)] {
     then(residents_.Look(conversation));
   });

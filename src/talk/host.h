@@ -31,6 +31,7 @@
 #include "talk/residents.h"
 #include "talk/store.h"
 #include "talk/store_queue.h"
+#include "talk/term_table.h"
 #include "text/chat_template.h"
 
 namespace mooring {
@@ -72,6 +73,14 @@ struct TurnAccepted {
   int64_t turn = 0;
 };
 
+// A span that came back for a message, and the message in which it was said.
+struct RecalledText {
+  LogRange range;
+  double score = 0;
+  std::string item = {};  // the message's id; empty when it is not kept
+  int64_t turn = 0;
+};
+
 struct TurnResult {
   TurnEnd end = TurnEnd::kStop;
   TurnStats stats;
@@ -80,6 +89,7 @@ struct TurnResult {
   int64_t cached_tokens = 0;  // of them, not computed for this turn
   int64_t new_tokens = 0;     // that this turn's messages added
   double queue_seconds = 0.0;
+  std::vector<RecalledText> recalled = {};  // what stood in the window for this message again
   bool durable = false;
   std::vector<std::string> warnings = {};
 };
@@ -99,6 +109,7 @@ class TurnListener {
 struct HostOptions {
   size_t queue = 512;                       // turns that may wait or run
   size_t parked_bytes = size_t{512} << 20;  // of idle conversations outside the engine
+  const TermTable* terms = nullptr;         // outlives the host; null: nothing is called back
   std::string model = {};                   // a new conversation is noted with these
   std::string identity = {};
 };
@@ -132,10 +143,13 @@ class Host {
 
   // Runs `read` on the store's thread, then `then` with whether it is durable.
   void WithStore(StoreQueue::Job job) { store_queue_->Post(std::move(job)); }
-  // Gives `then`, on the engine's thread, the numbers of the conversation if it is in the engine.
-  void Look(std::string conversation, std::function<void(std::optional<WindowNumbers>)> then);
+  // Gives `then`, on the engine's thread, the view of the conversation if it is in the engine.
+  void Look(std::string conversation, std::function<void(std::optional<WindowView>)> then);
   // After its conversation was deleted.
   void Forget(std::string conversation);
+
+  // Whether conversations find again what has left their windows.
+  bool recalls() const { return NewMemory().has_value(); }
 
   const Engine& engine() const { return *engine_; }
   const ChatTemplate& chat_template() const { return *chat_template_; }
@@ -149,11 +163,15 @@ class Host {
   std::optional<std::pair<Refusal, Error>> Locate(Store& store, Turn& turn,
                                                   Recognised* place) const;
   Status LoadLog(Store& store, Turn& turn) const;
+  Status LoadMemory(Store& store, Turn& turn, std::vector<MessageRange> said) const;
   // On the engine's thread.
   void Enqueue(const std::shared_ptr<Turn>& turn);
   void StartWaiting();
   bool Start(const std::shared_ptr<Turn>& turn);
   void Begin(const std::shared_ptr<Turn>& turn);
+  std::optional<ResidentMemory> NewMemory() const;
+  void Remember(Turn& turn, TurnRequest* request);
+  void KeepSaid(Turn& turn, TurnFinish* finish);
   void FinishEnded();
   void Finish(const std::shared_ptr<Turn>& turn);
   void GiveUp(const std::shared_ptr<Turn>& turn, Refusal why, const Error& error);

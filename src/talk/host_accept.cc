@@ -6,7 +6,9 @@
 
 #include "talk/host.h"
 #include "talk/host_turn.h"
+#include "talk/memory_events.h"
 #include "talk/recognise.h"
+#include "talk/spelling.h"
 
 namespace mooring {
 namespace {
@@ -143,11 +145,32 @@ Refused Host::Accept(Store& store, Turn& turn) const {
   return std::nullopt;
 }
 
+// What memory did before the turn, and the index of what was said.
+Status Host::LoadMemory(Store& store, Turn& turn, std::vector<MessageRange> said) const {
+  MOORING_ASSIGN_OR_RETURN(
+      const std::vector<MemoryEvent> events,
+      store.LoadEvents({turn.order.owner, turn.accepted.conversation}, std::nullopt, {0}));
+  MOORING_ASSIGN_OR_RETURN(MemoryNotes notes, NotesOf(events));
+  std::erase_if(notes.journal,
+                [&turn](const JournalEntry& entry) { return entry.message >= turn.log_from; });
+  turn.journal = std::move(notes.journal);
+  turn.memory = NewMemory();
+  if (!turn.memory) return {};
+  // The last round may go on.
+  const auto last = std::ranges::find(said.rbegin(), said.rend(), "user", &MessageRange::role);
+  const auto open = last == said.rend() ? said.begin() : last.base() - 1;
+  turn.memory->said.assign(said.begin(), open);
+  turn.memory->IndexSaid(turn.log);
+  turn.memory->said.assign(open, said.end());
+  return {};
+}
+
 // All that was said before the turn. Messages behind the last that has tokens are still to be read.
 Status Host::LoadLog(Store& store, Turn& turn) const {
   MOORING_ASSIGN_OR_RETURN(const std::vector<StoredMessage> chain,
                            store.LoadChain({turn.order.owner, turn.accepted.conversation},
                                            {.branch = {}, .tokens = true}));
+  std::vector<MessageRange> said;
   for (const StoredMessage& message : chain) {
     if (turn.tip.empty()) break;
     const bool spoken = !message.tokens.ids.empty();
@@ -155,10 +178,21 @@ Status Host::LoadLog(Store& store, Turn& turn) const {
       turn.log.Append(message.tokens.ids[i], message.tokens.generated[i]);
     }
     if (spoken) {
-      // Instructions have no tokens of their own: they were read with what came behind them.
+      // Instructions have no tokens of their own: they were read with what came behind them, and
+      // neighbours of one role with the last of them.
+      std::string text;
+      bool joined = false;
       for (const ChatMessage& earlier : turn.unread) {
         if (earlier.role == "system") turn.place.system = earlier.content;
+        if (earlier.role != message.role) continue;
+        text = joined ? JoinTexts(std::move(text), earlier.content) : earlier.content;
+        joined = true;
       }
+      text = joined ? JoinTexts(std::move(text), message.text) : message.text;
+      const LogRange all = {message.from, message.to};
+      const auto words = FindSpelled(turn.log, engine_->tokenizer(), all, text);
+      said.push_back(
+          {KnownRole(message.role), all, words.value_or(LogRange{all.from, all.from})});
       turn.unread.clear();
       turn.spoken_tip = message.id;
       turn.place.system_is_new = false;
@@ -170,12 +204,14 @@ Status Host::LoadLog(Store& store, Turn& turn) const {
     if (message.id == turn.tip) break;
   }
   turn.loaded = true;
-  if (turn.log.end() == turn.log_from) return {};
-  return Error{.kind = ErrorKind::kFailed,
-               .what = "the tokens of the conversation are not all there",
-               .where = turn.accepted.conversation,
-               .expected = fmt::format("{}", turn.log_from.value),
-               .found = fmt::format("{}", turn.log.end().value)};
+  if (turn.log.end() != turn.log_from) {
+    return Error{.kind = ErrorKind::kFailed,
+                 .what = "the tokens of the conversation are not all there",
+                 .where = turn.accepted.conversation,
+                 .expected = fmt::format("{}", turn.log_from.value),
+                 .found = fmt::format("{}", turn.log.end().value)};
+  }
+  return LoadMemory(store, turn, std::move(said));
 }
 
 }  // namespace mooring

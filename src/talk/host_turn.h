@@ -39,6 +39,9 @@ class Host::Turn : public Sink {
   void OnLogits(LogIndex /*index*/, std::span<const float> logits) override {
     listener->OnLogits(logits);
   }
+  void OnRecall(std::span<const RecalledSpan> recalled) override {
+    held.assign(recalled.begin(), recalled.end());
+  }
   void OnEnd(TurnEnd end, const TurnStats& stats) override {
     result.end = end;
     result.stats = stats;
@@ -62,11 +65,15 @@ class Host::Turn : public Sink {
   bool loaded = false;
   std::string spoken_tip;
   TokenLog log;
+  PlanJournal journal;
+  std::optional<ResidentMemory> memory;
   TalkPlace place;
   std::vector<ChatMessage> unread;  // earlier messages whose tokens the model has not seen
 
   Resident* resident = nullptr;
   std::vector<TurnSpan> spans;
+  std::vector<FoundSpan> found;    // for its message
+  std::vector<RecalledSpan> held;  // in the window when the message began
   std::string answer;
   bool ended = false;
 };

@@ -12,6 +12,10 @@ LongMemory::LongMemory(const TermTable* terms, int64_t most_tokens)
   CHECK(most_tokens > 0 && most_tokens % kSpanPageTokens == 0 && most_tokens <= kMaxSpanTokens);
 }
 
+int64_t LongMemory::MostTokens(const WindowShape& shape) {
+  return std::min<int64_t>(shape.recalled / kSpanPageTokens * kSpanPageTokens, kMaxSpanTokens);
+}
+
 void LongMemory::Add(const TokenLog& log, std::span<const MessageRange> messages) {
   if (full_) return;
   std::vector<TokenId> words;
@@ -30,12 +34,24 @@ void LongMemory::Add(const TokenLog& log, std::span<const MessageRange> messages
   }
 }
 
-std::vector<OfferedSpan> LongMemory::Find(const TokenLog& log, std::span<const TokenId> words,
-                                          LogIndex window_from) const {
-  std::vector<OfferedSpan> found;
+std::vector<FoundSpan> LongMemory::FindFor(const Conversation& conversation,
+                                           const Tokenizer& tokenizer,
+                                           std::string_view message) const {
+  const Window& window = conversation.window();
+  // Tokens that are still to be read stand behind what will be out of sight then.
+  LogIndex from = window.SeenFrom(conversation.log().end());
+  // While all that is not an anchor is in sight, so is everything.
+  if (from.value <= window.shape().anchors) from = {0};
+  return Find(conversation.log(), tokenizer.Encode(message, Trust::kUntrusted), from);
+}
+
+std::vector<FoundSpan> LongMemory::Find(const TokenLog& log, std::span<const TokenId> words,
+                                        LogIndex window_from) const {
+  std::vector<FoundSpan> found;
   for (const RecallHit& hit :
        index_.Search({.tokens = words, .vector = {}, .window_from = window_from})) {
-    found.push_back({BestRun(log, words, hit.range), hit.landing == Landing::kBehindAnchors});
+    found.push_back(
+        {{BestRun(log, words, hit.range), hit.landing == Landing::kBehindAnchors}, hit.score});
   }
   return found;
 }

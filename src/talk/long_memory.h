@@ -4,23 +4,32 @@
 // The index is a function of the log and of where its messages lie; it is built anew when a
 // conversation is taken up again.
 //
-// Thread rule: the engine's thread only.
+// Thread rule: one thread at a time.
 #ifndef MOORING_TALK_LONG_MEMORY_H_
 #define MOORING_TALK_LONG_MEMORY_H_
 
 #include <cstdint>
 #include <span>
+#include <string_view>
 #include <vector>
 
-#include "engine/token_log.h"
-#include "engine/turn.h"
+#include "engine/conversation.h"
 #include "talk/recall.h"
 #include "talk/spans.h"
+#include "text/tokenizer.h"
 
 namespace mooring {
 
+struct FoundSpan {
+  OfferedSpan span;
+  double score = 0;  // RecallHit::score
+};
+
 class LongMemory {
  public:
+  // What `most_tokens` is for such windows; 0 where they have no room for what comes back.
+  static int64_t MostTokens(const WindowShape& shape);
+
   // `terms` outlives this. At most `most_tokens` of a span come back at once: kMaxSpanTokens or
   // less, a multiple of kSpanPageTokens.
   LongMemory(const TermTable* terms, int64_t most_tokens);
@@ -31,8 +40,12 @@ class LongMemory {
 
   // What is worth calling back for a message of these tokens (of its words, without the
   // template's), from the worst to the best. `window_from`: what began here or later is in sight.
-  std::vector<OfferedSpan> Find(const TokenLog& log, std::span<const TokenId> words,
-                                LogIndex window_from) const;
+  std::vector<FoundSpan> Find(const TokenLog& log, std::span<const TokenId> words,
+                              LogIndex window_from) const;
+  // The same for a message that comes next in `conversation`, whose log was added as far as it is
+  // out of sight.
+  std::vector<FoundSpan> FindFor(const Conversation& conversation, const Tokenizer& tokenizer,
+                                 std::string_view message) const;
 
   const Recall& index() const { return index_; }
 

@@ -39,7 +39,7 @@ TEST_F(LongMemoryIndexTest, FindsARoundAndNotWhatIsInSight) {
   memory.Add(log_, messages_);
   const auto found = memory.Find(log_, Tokens({"gate", "code"}), log_.end());
   ASSERT_EQ(found.size(), 1U);
-  EXPECT_EQ(found[0].range, (LogRange{{0}, {4}}));
+  EXPECT_EQ(found[0].span.range, (LogRange{{0}, {4}}));
   EXPECT_TRUE(memory.Find(log_, Tokens({"gate", "code"}), {0}).empty());
   EXPECT_TRUE(memory.Find(log_, Tokens({"two"}), log_.end()).empty());
 }
@@ -54,9 +54,9 @@ TEST_F(LongMemoryIndexTest, OfALongSpanTheRunWithTheWordsComesBack) {
   memory.Add(log_, messages_);
   const auto found = memory.Find(log_, Tokens({"gate", "code"}), log_.end());
   ASSERT_EQ(found.size(), 1U);
-  EXPECT_LE(found[0].range.tokens(), 32);
-  EXPECT_LE(found[0].range.from.value, 70);
-  EXPECT_GE(found[0].range.to.value, 72);
+  EXPECT_LE(found[0].span.range.tokens(), 32);
+  EXPECT_LE(found[0].span.range.from.value, 70);
+  EXPECT_GE(found[0].span.range.to.value, 72);
 }
 
 }  // namespace

@@ -15,8 +15,16 @@ WindowNumbers NumbersOf(const Conversation& conversation) {
   const int64_t held = std::min<int64_t>(
       {numbers.capacity, numbers.log, window.attended() + conversation.pending_rows()});
   numbers.anchors = std::min<int64_t>(window.shape().anchors, held);
-  numbers.recent = held - numbers.anchors;
+  numbers.recalled = std::min<int64_t>(window.recalled_slots(), held - numbers.anchors);
+  numbers.recent = held - numbers.anchors - numbers.recalled;
   return numbers;
+}
+
+void ResidentMemory::IndexSaid(const TokenLog& log) {
+  if (said.empty()) return;
+  index.Add(log, said);
+  indexed = said.back().all.to;
+  said.clear();
 }
 
 Resident* Residents::Find(std::string_view conversation, std::string_view tip) {
@@ -44,12 +52,13 @@ Result<bool> Residents::Wake(Resident* resident) {
   return true;
 }
 
-Result<Resident*> Residents::Add(std::string conversation, TokenLog log) {
+Result<Resident*> Residents::Add(std::string conversation, TokenLog log, PlanJournal journal) {
   if (!MakeRoom()) return static_cast<Resident*>(nullptr);
-  MOORING_ASSIGN_OR_RETURN(const ConversationId id, engine_->OpenLog(std::move(log)));
+  MOORING_ASSIGN_OR_RETURN(const ConversationId id, engine_->OpenLog(std::move(log), std::move(journal)));
   residents_.push_front({.conversation = std::move(conversation),
                          .tip = {},
                          .place = {},
+                         .memory = {},
                          .busy = true,
                          .id = id,
                          .snapshot = {}});
@@ -75,10 +84,14 @@ void Residents::Forget(std::string_view conversation) {
   }
 }
 
-std::optional<WindowNumbers> Residents::Look(std::string_view conversation) const {
+std::optional<WindowView> Residents::Look(std::string_view conversation) const {
   const auto found = std::ranges::find(residents_, conversation, &Resident::conversation);
   if (found == residents_.end() || found->id == 0) return std::nullopt;
-  return NumbersOf(*engine_->Find(found->id));
+  const Conversation& here = *engine_->Find(found->id);
+  const std::span<const RecalledSpan> recalled = here.window().Facts().recalled;
+  return WindowView{.numbers = NumbersOf(here),
+                    .recalled = {recalled.begin(), recalled.end()},
+                    .indexed = found->memory ? found->memory->indexed.value : 0};
 }
 
 ResidentCounts Residents::Count() const {

@@ -14,9 +14,11 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/result.h"
 #include "engine/engine.h"
+#include "talk/long_memory.h"
 #include "talk/turn_text.h"
 
 namespace mooring {
@@ -26,16 +28,35 @@ struct WindowNumbers {
   int64_t log = 0;  // everything ever said
   int64_t capacity = 0;
   int64_t anchors = 0;
+  int64_t recalled = 0;
   int64_t recent = 0;
-  int64_t seen() const { return anchors + recent; }
+  int64_t seen() const { return anchors + recalled + recent; }
   int64_t forgotten() const { return log - seen(); }
 };
 WindowNumbers NumbersOf(const Conversation& conversation);
+
+// The same with the places of what came back.
+struct WindowView {
+  WindowNumbers numbers;
+  std::vector<RecalledSpan> recalled = {};
+  int64_t indexed = 0;  // tokens from the beginning on of which what is out of sight can come back
+};
+
+// What a conversation can find again, and what of it is not in the index yet.
+struct ResidentMemory {
+  LongMemory index;
+  std::vector<MessageRange> said = {};  // since the last round that was indexed
+  LogIndex indexed = {};                // where that ended
+
+  // A new message of the user ends the round before.
+  void IndexSaid(const TokenLog& log);
+};
 
 struct Resident {
   std::string conversation;  // its id in the store; empty: nobody will come back to it
   std::string tip;           // the last message in its log; empty: an empty log
   TalkPlace place;
+  std::optional<ResidentMemory> memory;  // nothing where nothing comes back
   bool busy = false;      // a turn has it
   ConversationId id = 0;  // in the engine; 0: parked
   std::string snapshot;   // of a parked one
@@ -58,7 +79,7 @@ class Residents {
   // Puts an idle one into the engine. False when every place there is busy.
   Result<bool> Wake(Resident* resident);
   // A new one, busy, in the engine; `log` may be empty. Null when every place is busy.
-  Result<Resident*> Add(std::string conversation, TokenLog log);
+  Result<Resident*> Add(std::string conversation, TokenLog log, PlanJournal journal);
   // The turn is over: it may be parked from now on.
   void Release(Resident* resident);
   void Drop(Resident* resident);
@@ -66,7 +87,7 @@ class Residents {
   void Forget(std::string_view conversation);
 
   // Of the one used last, if it is in the engine.
-  std::optional<WindowNumbers> Look(std::string_view conversation) const;
+  std::optional<WindowView> Look(std::string_view conversation) const;
   ResidentCounts Count() const;
 
  private:

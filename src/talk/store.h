@@ -101,6 +101,8 @@ class Store {
   Result<std::vector<StoredMessage>> LoadChain(ConversationKey key, const ChainOptions& options);
   // With its tokens.
   Result<StoredMessage> FindMessage(ConversationKey key, std::string_view message);
+  // The message of the head's branch that the token at `index` is of, without its tokens.
+  Result<StoredMessage> MessageAt(ConversationKey key, LogIndex index);
   // The newest answer that was given as `response_id`.
   Result<MessagePlace> FindResponse(std::string_view owner, std::string_view response_id);
   // The journal of a branch (unset: the head), from a place of its log on, in its order.

@@ -170,7 +170,7 @@ Status Store::Tables::AddTokens(RowId message, const LogTokens& tokens) {
       .Run();
 }
 
-Status Store::Tables::AddEvents(RowId message, const std::vector<MemoryEvent>& events) {
+Status Store::Tables::AddEvents(RowId message, std::span<const MemoryEvent> events) {
   for (const MemoryEvent& event : events) {
     MOORING_RETURN_IF_ERROR(
         database_.Query("INSERT INTO events (message, place, bytes) VALUES (?, ?, ?)")

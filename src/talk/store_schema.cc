@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <iterator>
+
 namespace mooring {
 namespace {
 
@@ -95,10 +97,25 @@ CREATE INDEX replies_of ON replies (message);
 CREATE INDEX replies_by_age ON replies (created);
 )sql";
 
+// What each version added to the one before, from 2 on.
+constexpr const char* kSteps[] = {
+    "CREATE INDEX messages_by_place ON messages (conversation, log_from);",
+};
+static_assert(std::size(kSteps) == kStoreSchemaVersion - 1);
+
 Result<int64_t> Number(SqliteDatabase* database, const char* sql) {
   SqliteQuery query = database->Query(sql);
   MOORING_ASSIGN_OR_RETURN(const bool row, query.Step());
   return row ? query.Int(0) : 0;
+}
+
+// From `version` to the newest.
+Status Step(SqliteDatabase* database, int64_t version) {
+  for (; version < kStoreSchemaVersion; ++version) {
+    MOORING_RETURN_IF_ERROR(database->Execute(kSteps[version - 1]));
+  }
+  const std::string mark = fmt::format("PRAGMA user_version={}", kStoreSchemaVersion);
+  return database->Execute(mark.c_str());
 }
 
 }  // namespace
@@ -111,9 +128,9 @@ Status PrepareSchema(SqliteDatabase* database, const std::string& where) {
   if (application == 0 && version == 0 && tables == 0) {
     MOORING_ASSIGN_OR_RETURN(SqliteTransaction transaction, SqliteTransaction::Begin(database));
     MOORING_RETURN_IF_ERROR(database->Execute(kTables));
-    const std::string mark = fmt::format("PRAGMA application_id={}; PRAGMA user_version={}",
-                                         kApplicationId, kStoreSchemaVersion);
+    const std::string mark = fmt::format("PRAGMA application_id={}", kApplicationId);
     MOORING_RETURN_IF_ERROR(database->Execute(mark.c_str()));
+    MOORING_RETURN_IF_ERROR(Step(database, 1));
     return transaction.Commit();
   }
   if (application != kApplicationId || version < 1) {
@@ -133,7 +150,10 @@ Status PrepareSchema(SqliteDatabase* database, const std::string& where) {
                  .found = fmt::format("version {}", version),
                  .remedy = "use that mooring, or another state folder; nothing was changed"};
   }
-  return {};
+  if (version == kStoreSchemaVersion) return {};
+  MOORING_ASSIGN_OR_RETURN(SqliteTransaction transaction, SqliteTransaction::Begin(database));
+  MOORING_RETURN_IF_ERROR(Step(database, version));
+  return transaction.Commit();
 }
 
 }  // namespace mooring

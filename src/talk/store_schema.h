@@ -11,9 +11,10 @@
 
 namespace mooring {
 
-inline constexpr int kStoreSchemaVersion = 1;
+inline constexpr int kStoreSchemaVersion = 2;
 
-// Makes the tables in an empty file. kModelInvalid for another program's file, kConfig for a newer
+// Makes the tables in an empty file, or brings those of an older version up to this one.
+// kModelInvalid for another program's file, kConfig for a newer
 // version; neither is changed. `where` is what errors call the file.
 Status PrepareSchema(SqliteDatabase* database, const std::string& where);
 

@@ -11,6 +11,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -104,7 +105,7 @@ class Store::Tables {
   // time count, and its hash when it is forgotten; the rest follows from `end`.
   Status Append(Place* place, PathEnd* end, const StoredMessage& message);
   Status AddTokens(RowId message, const LogTokens& tokens);
-  Status AddEvents(RowId message, const std::vector<MemoryEvent>& events);
+  Status AddEvents(RowId message, std::span<const MemoryEvent> events);
   // Those of one message, from a place of the log on, behind what `events` holds.
   Status Events(RowId message, LogIndex from, std::vector<MemoryEvent>* events);
   Status MoveTip(RowId branch, std::optional<RowId> tip);

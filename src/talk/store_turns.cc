@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <map>
+#include <span>
 
 #include "talk/conversation_names.h"
 #include "talk/store_tables.h"
@@ -106,12 +107,14 @@ Result<std::vector<std::pair<RowId, std::string>>> TurnRows(Store::Tables* table
   return rows;
 }
 
-// Places the tokens of the turn in the log, the answer's last.
+// Places the tokens of the turn in the log, the answer's last, and each event with the message that
+// begins there: an answer that is asked for again shares it.
 Status PlaceTokens(Store::Tables* tables, RowId answer, RowId start, LogIndex place,
                    const TurnFinish& finish) {
   std::map<std::string_view, const LogTokens*> read;
   for (const ReadTokens& tokens : finish.read) read[tokens.message] = &tokens.tokens;
   read[finish.answer] = &finish.tokens;
+  std::span<const MemoryEvent> events = finish.events;
   MOORING_ASSIGN_OR_RETURN(const auto rows, TurnRows(tables, answer, start));
   for (const auto& [row, id] : rows) {
     const auto it = read.find(id);
@@ -120,6 +123,11 @@ Status PlaceTokens(Store::Tables* tables, RowId answer, RowId start, LogIndex pl
       MOORING_RETURN_IF_ERROR(tables->AddTokens(row, *it->second));
       place = place + static_cast<int64_t>(it->second->ids.size());
       read.erase(it);
+      const auto later = std::ranges::find_if(
+          events, [place](const MemoryEvent& event) { return event.at >= place; });
+      const auto count = static_cast<size_t>(later - events.begin());
+      MOORING_RETURN_IF_ERROR(tables->AddEvents(row, events.first(count)));
+      events = events.subspan(count);
     }
     MOORING_RETURN_IF_ERROR(tables->database()
                                 .Query("UPDATE messages SET log_from = ?, log_to = ? WHERE row = ?")
@@ -127,6 +135,11 @@ Status PlaceTokens(Store::Tables* tables, RowId answer, RowId start, LogIndex pl
                                 .Bind(place.value)
                                 .Bind(row)
                                 .Run());
+  }
+  if (!events.empty()) {
+    return Error{.kind = ErrorKind::kUsage,
+                 .what = "an event of memory is not of this turn",
+                 .found = fmt::format("token {}", events.front().at.value)};
   }
   if (read.empty()) return {};
   return Error{.kind = ErrorKind::kUsage,
@@ -224,7 +237,6 @@ Status Store::Finish(ConversationKey key, const TurnFinish& finish) {
     MOORING_ASSIGN_OR_RETURN(const Tables::PathEnd end, tables_->End(answer));
     MOORING_RETURN_IF_ERROR(PlaceTokens(tables_.get(), answer, start, end.log_end, finish));
     MOORING_RETURN_IF_ERROR(KeepAnswer(tables_.get(), key.owner, answer, finish));
-    MOORING_RETURN_IF_ERROR(tables_->AddEvents(answer, finish.events));
     MOORING_RETURN_IF_ERROR(tables_->database()
                                 .Query("UPDATE replies SET reply = ? WHERE message = ?")
                                 .Bind(finish.reply)
@@ -266,6 +278,33 @@ Result<StoredMessage> Store::FindMessage(ConversationKey key, std::string_view m
                              tables_->Conversation(key));
     MOORING_ASSIGN_OR_RETURN(const RowId row, tables_->MessageRow(conversation.row, message));
     return tables_->Message(row, /*with_tokens=*/true);
+  });
+}
+
+Result<StoredMessage> Store::MessageAt(ConversationKey key, LogIndex index) {
+  return tables_->Read([&]() -> Result<StoredMessage> {
+    MOORING_ASSIGN_OR_RETURN(const Tables::ConversationRow conversation,
+                             tables_->Conversation(key));
+    SqliteQuery query = tables_->database().Query(
+        "SELECT row FROM messages WHERE conversation = ? AND log_from <= ? AND log_to > ?"
+        " ORDER BY log_from DESC LIMIT (SELECT CASE count(*) WHEN 1 THEN 1 ELSE -1 END"
+        " FROM branches WHERE conversation = ?)");
+    query.Bind(conversation.row).Bind(index.value).Bind(index.value).Bind(conversation.row);
+    std::vector<RowId> rows;
+    for (;;) {
+      MOORING_ASSIGN_OR_RETURN(const bool row, query.Step());
+      if (!row) break;
+      rows.push_back(query.Int(0));
+    }
+    // Of several, each is on another branch.
+    if (rows.size() > 1) {
+      MOORING_ASSIGN_OR_RETURN(const std::optional<RowId> tip,
+                               tables_->Tip(conversation.row, std::nullopt));
+      MOORING_ASSIGN_OR_RETURN(const std::vector<RowId> path, tables_->Path(tip));
+      std::erase_if(rows, [&path](RowId row) { return !std::ranges::binary_search(path, row); });
+    }
+    if (rows.empty()) return UnknownMessage();
+    return tables_->Message(rows.front(), /*with_tokens=*/false);
   });
 }
 

@@ -62,9 +62,9 @@ struct StoredMessage {
   friend bool operator==(const StoredMessage&, const StoredMessage&) = default;
 };
 
-// One entry of the plan journal, opaque.
+// What memory did for a message (talk/memory_events.h), opaque.
 struct MemoryEvent {
-  LogIndex at = {};
+  LogIndex at = {};  // where the message begins
   std::string bytes;
   friend bool operator==(const MemoryEvent&, const MemoryEvent&) = default;
 };
@@ -175,7 +175,7 @@ struct TurnFinish {
   std::string finish_reason = {};
   std::vector<ReadTokens> read = {};  // of messages of this turn; what is left out read none
   LogTokens tokens = {};              // of the answer
-  std::vector<MemoryEvent> events = {};
+  std::vector<MemoryEvent> events = {};  // of messages of this turn: each where its tokens begin
   std::string reply = {};  // kept under the turn's idempotency key
 };
 

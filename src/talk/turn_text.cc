@@ -26,7 +26,7 @@ class TurnRenderer {
     const bool with_system = place().system_is_new && place().system.has_value();
     place().system_is_new = false;
     place().awaits_answer = true;
-    turn_.spans.push_back({message, turn_.tokens.size(), with_system});
+    turn_.spans.push_back({"user", text, message, turn_.tokens.size(), with_system});
     return {};
   }
 
@@ -39,7 +39,7 @@ class TurnRenderer {
     }
     Append(tokenizer_.Encode(text, Trust::kUntrusted));
     place().awaits_answer = false;
-    turn_.spans.push_back({message, turn_.tokens.size(), with_system});
+    turn_.spans.push_back({"assistant", text, message, turn_.tokens.size(), with_system});
     return {};
   }
 
@@ -91,6 +91,12 @@ std::string_view KnownRole(std::string_view name) {
   return {};
 }
 
+std::string JoinTexts(std::string before, std::string_view text) {
+  before += "\n\n";
+  before += text;
+  return before;
+}
+
 Result<TurnText> RenderTurn(const ChatTemplate& chat_template, const Tokenizer& tokenizer,
                             TalkPlace place, std::span<const ChatMessage> messages) {
   TurnRenderer renderer(chat_template, tokenizer, std::move(place));
@@ -99,7 +105,7 @@ Result<TurnText> RenderTurn(const ChatTemplate& chat_template, const Tokenizer& 
     const std::string_view role = KnownRole(messages[first].role);
     std::string text = messages[first].content;
     for (++i; i < messages.size() && messages[i].role == role; ++i) {
-      text += "\n\n" + messages[i].content;
+      text = JoinTexts(std::move(text), messages[i].content);
     }
     if (role == "system") {
       renderer.SetSystem(std::move(text));

@@ -36,6 +36,8 @@ struct TalkPlace {
 
 // A message among the tokens of a turn.
 struct TurnSpan {
+  std::string_view role;     // "user" or "assistant"
+  std::string text;          // of neighbours that were joined, all
   size_t message = 0;        // index of the message; of neighbours that were joined, the last
   size_t to = 0;             // its tokens end here and begin where those of the span before it end
   bool with_system = false;  // the system text was said with it
@@ -46,6 +48,9 @@ struct TurnText {
   std::vector<TurnSpan> spans;
   TalkPlace place;  // where the next messages go
 };
+
+// Neighbours of one role are one message to the template; this is its text.
+std::string JoinTexts(std::string before, std::string_view text);
 
 // What `messages` add behind `place`: system text goes with the user's message that follows it, and
 // an answer is text that the model is to take for its own. Ends with the opening of an answer,
