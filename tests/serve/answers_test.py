@@ -5,6 +5,7 @@ import json
 import serving
 from serving import MODEL, answer_of, events
 
+
 class AnswersTest(serving.SharedServerTest):
     def test_status(self):
         self.assertEqual(self.server.ask("GET", "/health")[0], 200)

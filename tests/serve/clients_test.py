@@ -5,6 +5,7 @@ import unittest
 import serving
 from serving import MODEL, Server
 
+
 class ClientTest(unittest.TestCase):
     def test_official_client(self):
         try:

@@ -3,6 +3,7 @@
 import serving
 from serving import answer_of
 
+
 class ConversationsTest(serving.SharedServerTest):
     def test_conversation_by_name(self):
         first, headers = self.server.chat("My dog is called Fado", conversation="dog:1")

@@ -10,6 +10,7 @@ import unittest
 import serving
 from serving import CHAT, MODEL, PATIENCE_SECONDS, Server, answer_of, endless_model, until
 
+
 class LifeTest(unittest.TestCase):
     def test_goes_on_after_a_restart(self):
         with tempfile.TemporaryDirectory() as state:

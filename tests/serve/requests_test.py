@@ -4,6 +4,7 @@ import socket
 
 import serving
 
+
 class RequestsTest(serving.SharedServerTest):
     def test_wrong_values(self):
         chat = "/v1/chat/completions"

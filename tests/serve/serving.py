@@ -38,11 +38,11 @@ class Server:
 
     SMALL = ("--window", "256", "--force-window", "--threads", "1", "--max-tokens", "16", "--temperature", "0")
 
-    def __init__(self, *flags, state=None, settings=(), sizes=SMALL, model=MODEL, environment=None):
+    def __init__(self, *flags, state=None, settings=("--quiet",), sizes=SMALL, model=MODEL, environment=None):
         self.folder = tempfile.TemporaryDirectory() if state is None else None
         self.state = state or self.folder.name
         self.process = subprocess.Popen(
-            [mooring(), "--quiet", *settings, "serve", model, "--template", "chatml",
+            [mooring(), *settings, "serve", model, "--template", "chatml",
              "--listen", "127.0.0.1:0", "--state", self.state, *sizes, *flags],
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ, **(environment or {})})
         line = self.process.stdout.readline()
