@@ -181,18 +181,29 @@ Result<Config> FromProfile(std::span<const std::vector<Setting>* const> sources)
   return config;
 }
 
-// This build computes on the CPU: an engine that needs a GPU becomes that, and says so.
-void ResolveEngine(Config* config) {
-  Settings& settings = config->settings;
-  if (settings.engine != "cuda" && settings.engine != "tensorrt") return;
-  const Option* const option = FindOption("engine");
+// Replaces the value of an option that this build cannot give, and says so: in a warning, and where
+// the value comes from.
+void Replace(std::string_view key, const std::string& value, std::string_view reason,
+             Config* config) {
+  const Option* const option = FindOption(key);
   std::string& origin = config->origins[static_cast<size_t>(option - Options().data())];
-  std::string warning = fmt::format("engine {} ({}): there is no GPU engine here, using cpu",
-                                    settings.engine, origin);
-  if (settings.use_cuda_graph == "true") warning += "; use_cuda_graph has no effect there";
-  config->warnings.push_back(std::move(warning));
-  origin += fmt::format(", {} without a GPU", settings.engine);
-  settings.engine = "cpu";
+  const std::string asked = ValueText(*option, config->settings);
+  config->warnings.push_back(
+      fmt::format("{} {} ({}): {}, using {}", key, asked, origin, reason, value));
+  const Status set = SetOption(*option, RawValue::Text(value), {}, &config->settings);
+  CHECK(set.ok(), "{} cannot be {}", key, value);
+  origin += fmt::format(", {} without a GPU", asked);
+}
+
+// This build computes on the CPU: what needs a GPU becomes that.
+void ResolveEngine(Config* config) {
+  const Settings& settings = config->settings;
+  if (settings.engine == "cuda" || settings.engine == "tensorrt") {
+    Replace("engine", "cpu", "there is no GPU engine here", config);
+  }
+  if (settings.use_cuda_graph == "true") {
+    Replace("use_cuda_graph", "false", "only a GPU engine captures its steps", config);
+  }
 }
 
 Result<Config> Combine(const std::vector<Setting>& file, const std::vector<Setting>& environment,

@@ -136,9 +136,11 @@ TEST_F(ConfigTest, PublishedProfilesLoadUnchanged) {
       "engine: tensorrt\nprecision: int8\nwindow_size: 32768\nmax_batch_size: 8\n"
       "kv_cache_policy: block\nuse_cuda_graph: true\n");
   ASSERT_TRUE(a100.ok()) << a100.error().Message();
-  EXPECT_EQ(a100->settings.use_cuda_graph, "true");
+  EXPECT_EQ(a100->settings.use_cuda_graph, "false");
+  EXPECT_THAT(OriginOf(*a100, "use_cuda_graph"), HasSubstr("true without a GPU"));
   EXPECT_EQ(a100->settings.window_size, 32768);
-  EXPECT_THAT(a100->warnings[0], HasSubstr("use_cuda_graph"));
+  ASSERT_THAT(a100->warnings, SizeIs(2));
+  EXPECT_THAT(a100->warnings[1], HasSubstr("use_cuda_graph true"));
 }
 
 TEST(RuntimeTest, KeysAndValuesGoWithThePrecision) {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <filesystem>
 #include <limits>
 #include <utility>
@@ -99,6 +100,22 @@ Status LoadText(const Settings& settings, const RuntimeNeeds& needs, const Model
   return {};
 }
 
+// Products of 8 bits need weights of few bits; a model without any is computed as it is stored.
+void CheckPrecision(const Model& model, std::vector<std::string>* warnings) {
+  if (model.precision() != Precision::kInt8) return;
+  const auto in_bytes = [](const LayerWeights& layer) {
+    return std::ranges::any_of(
+        std::array{layer.query.arithmetic, layer.key.arithmetic, layer.value.arithmetic,
+                   layer.attention_output.arithmetic, layer.gate.arithmetic, layer.up.arithmetic,
+                   layer.down.arithmetic},
+        [](Arithmetic arithmetic) { return arithmetic == Arithmetic::kInt8; });
+  };
+  if (std::ranges::any_of(model.weights().layers, in_bytes)) return;
+  warnings->push_back(
+      "precision int8: no weight of this model is quantised, so its products are computed as "
+      "floats");
+}
+
 std::string Mebibytes(uint64_t bytes) {
   return fmt::format("{:.1f} MiB", static_cast<double>(bytes) / (1 << 20));
 }
@@ -145,6 +162,7 @@ Result<Runtime> LoadRuntime(const CommandContext& context, const RuntimeNeeds& n
   MOORING_RETURN_IF_ERROR(LoadText(settings, needs, *file, &runtime));
   MOORING_ASSIGN_OR_RETURN(runtime.model,
                            Model::Load(std::move(file), precision, runtime.backend.get()));
+  CheckPrecision(*runtime.model, &runtime.warnings);
   MOORING_ASSIGN_OR_RETURN(const EngineOptions options,
                            ChooseEngine(settings, needs, runtime.model->arch(), &runtime.warnings));
   MOORING_ASSIGN_OR_RETURN(runtime.engine,
