@@ -13,13 +13,13 @@ Status CheckJournal(const PlanJournal& journal, LogIndex log_end) {
     const LogRange& range = found.range;
     if (message < latest || message > log_end || range.from.value < 0 || range.tokens() < 0 ||
         range.to > message || of_message > kMaxRecalledSpans) {
-      return Error{.kind = ErrorKind::kUsage,
-                   .what = "the journal is not one of this log",
-                   .where = fmt::format("journal entry {}", i),
-                   .expected = fmt::format("a span before its message, in order, at most {} each",
-                                           kMaxRecalledSpans),
-                   .found = fmt::format("{} to {} for {}", range.from.value, range.to.value,
-                                        message.value)};
+      return Error{
+          .kind = ErrorKind::kUsage,
+          .what = "the journal is not one of this log",
+          .where = fmt::format("journal entry {}", i),
+          .expected = fmt::format("a span before its message, in order, at most {} each",
+                                  kMaxRecalledSpans),
+          .found = fmt::format("{} to {} for {}", range.from.value, range.to.value, message.value)};
     }
     latest = message;
   }

@@ -304,7 +304,8 @@ void Api::ListItems(const Call& call) {
           const bool answer = item.role == "assistant" && note != recalled->end();
           data.push_back(answer ? ItemJson(item, note->second) : ItemJson(item));
         }
-        return JsonResponse(ListJson(std::move(data), count < static_cast<size_t>(chain->end() - at)));
+        return JsonResponse(
+            ListJson(std::move(data), count < static_cast<size_t>(chain->end() - at)));
       });
 }
 

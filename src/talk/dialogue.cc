@@ -237,8 +237,7 @@ Result<TurnRequest> Dialogue::Begin(std::string_view text, TurnRequest request) 
   // A new message ends the round before.
   IndexRounds();
   if (!request.found.empty()) return request;
-  for (const FoundSpan& found :
-       memory_->FindFor(*engine_->Find(id_), engine_->tokenizer(), text)) {
+  for (const FoundSpan& found : memory_->FindFor(*engine_->Find(id_), engine_->tokenizer(), text)) {
     request.found.push_back(found.span);
   }
   return request;

@@ -249,8 +249,7 @@ void Host::Remember(Turn& turn, TurnRequest* request) {
   const Conversation& conversation = *engine_->Find(turn.resident->id);
   memory->IndexSaid(conversation.log());
   request->message_start = true;
-  turn.found =
-      memory->index.FindFor(conversation, engine_->tokenizer(), turn.spans.back().text);
+  turn.found = memory->index.FindFor(conversation, engine_->tokenizer(), turn.spans.back().text);
   for (const FoundSpan& found : turn.found) request->found.push_back(found.span);
 }
 

@@ -191,8 +191,7 @@ Status Host::LoadLog(Store& store, Turn& turn) const {
       text = joined ? JoinTexts(std::move(text), message.text) : message.text;
       const LogRange all = {message.from, message.to};
       const auto words = FindSpelled(turn.log, engine_->tokenizer(), all, text);
-      said.push_back(
-          {KnownRole(message.role), all, words.value_or(LogRange{all.from, all.from})});
+      said.push_back({KnownRole(message.role), all, words.value_or(LogRange{all.from, all.from})});
       turn.unread.clear();
       turn.spoken_tip = message.id;
       turn.place.system_is_new = false;

@@ -42,7 +42,13 @@ std::vector<FoundSpan> LongMemory::FindFor(const Conversation& conversation,
   LogIndex from = window.SeenFrom(conversation.log().end());
   // While all that is not an anchor is in sight, so is everything.
   if (from.value <= window.shape().anchors) from = {0};
-  return Find(conversation.log(), tokenizer.Encode(message, Trust::kUntrusted), from);
+  std::vector<FoundSpan> found =
+      Find(conversation.log(), tokenizer.Encode(message, Trust::kUntrusted), from);
+  // What the anchors hold is always in sight.
+  std::erase_if(found, [&window](const FoundSpan& one) {
+    return one.span.range.to.value <= window.shape().anchors;
+  });
+  return found;
 }
 
 std::vector<FoundSpan> LongMemory::Find(const TokenLog& log, std::span<const TokenId> words,

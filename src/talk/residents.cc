@@ -54,7 +54,8 @@ Result<bool> Residents::Wake(Resident* resident) {
 
 Result<Resident*> Residents::Add(std::string conversation, TokenLog log, PlanJournal journal) {
   if (!MakeRoom()) return static_cast<Resident*>(nullptr);
-  MOORING_ASSIGN_OR_RETURN(const ConversationId id, engine_->OpenLog(std::move(log), std::move(journal)));
+  MOORING_ASSIGN_OR_RETURN(const ConversationId id,
+                           engine_->OpenLog(std::move(log), std::move(journal)));
   residents_.push_front({.conversation = std::move(conversation),
                          .tip = {},
                          .place = {},

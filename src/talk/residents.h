@@ -57,9 +57,9 @@ struct Resident {
   std::string tip;           // the last message in its log; empty: an empty log
   TalkPlace place;
   std::optional<ResidentMemory> memory;  // nothing where nothing comes back
-  bool busy = false;      // a turn has it
-  ConversationId id = 0;  // in the engine; 0: parked
-  std::string snapshot;   // of a parked one
+  bool busy = false;                     // a turn has it
+  ConversationId id = 0;                 // in the engine; 0: parked
+  std::string snapshot;                  // of a parked one
 };
 
 struct ResidentCounts {

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "talk/recognise.h"
+#include "talk/sqlite_database.h"
 #include "talk/store.h"
 #include "talk/store_test_support.h"
 
@@ -135,6 +136,42 @@ TEST_F(StoreTest, LostUpdatesAndRepeatsAreSeen) {
       AcceptKind::kAccepted);
 }
 
+// What memory did for a message is the message's: another answer to it has it as well.
+TEST_F(StoreTest, AnotherAnswerSharesTheEventsOfItsQuestion) {
+  const ConversationInfo info = Make("");
+  const AcceptedTurn first = Turn(info, "1", "one");
+  const auto again = store_->Accept(KeyOf(info), {.after = first.messages[0]});
+  ASSERT_TRUE(again.ok()) << again.error().Message();
+  EXPECT_TRUE(again->turn.forked);
+  EXPECT_THAT(*store_->LoadEvents(KeyOf(info), std::nullopt, {0}),
+              ElementsAre(MemoryEvent{{0}, "plan of one"}));
+  // One that belongs to no message of the turn is a fault of the caller's.
+  TurnFinish finish{.answer = again->turn.answer, .text = "b", .finish_reason = "stop"};
+  finish.tokens = TokensFrom(200, 4, true);
+  finish.events = {{{1000}, "plan"}};
+  EXPECT_EQ(store_->Finish(KeyOf(info), finish).error().kind, ErrorKind::kUsage);
+}
+
+TEST_F(StoreTest, AStoreOfTheFirstVersionIsBroughtUp) {
+  const ConversationInfo info = Make("");
+  Turn(info, "1", "one");
+  store_.reset();
+  {
+    auto old = SqliteDatabase::Open(folder_.path() / "state" / Store::kFileName, "");
+    ASSERT_TRUE(old.ok()) << old.error().Message();
+    ASSERT_EQ(ErrorText(old->Execute("DROP INDEX messages_by_place; PRAGMA user_version=1")), "");
+  }
+  for (int i = 0; i < 2; ++i) {
+    Reopen();
+    EXPECT_EQ(store_->MessageAt(KeyOf(info), {4})->text, "one");
+    EXPECT_EQ(ErrorText(store_->Verify()), "");
+  }
+  store_.reset();
+  auto now = SqliteDatabase::Open(folder_.path() / "state" / Store::kFileName, "");
+  ASSERT_TRUE(now.ok());
+  EXPECT_FALSE(now->Execute("CREATE INDEX messages_by_place ON messages (log_from)").ok());
+}
+
 TEST_F(StoreTest, BranchesStayReachable) {
   const ConversationInfo info = *store_->Create(kOwner, {.system = "A"});
   const AcceptedTurn one = Turn(info, "1", "one");
@@ -152,6 +189,11 @@ TEST_F(StoreTest, BranchesStayReachable) {
   EXPECT_THAT(Texts(info, {.branch = old_branch}), ElementsAre("A", "1", "one", "B", "2", "two"));
   EXPECT_THAT(*store_->LoadEvents(KeyOf(info), old_branch, {7}),
               ElementsAre(MemoryEvent{{7}, "plan of two"}));
+  // The same places hold other messages on each branch.
+  EXPECT_EQ(store_->MessageAt(KeyOf(info), {6})->text, "one");
+  EXPECT_EQ(store_->MessageAt(KeyOf(info), {7})->text, "2b");
+  EXPECT_EQ(store_->MessageAt(KeyOf(info), {13})->text, "two b");
+  EXPECT_EQ(store_->MessageAt(KeyOf(info), {14}).error().kind, ErrorKind::kNotFound);
   const AcceptedTurn edited = Turn(info, "1c", "one c", {.after = ""});
   EXPECT_TRUE(edited.forked);
   EXPECT_EQ(edited.log_from, LogIndex{0});

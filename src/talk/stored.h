@@ -173,10 +173,10 @@ struct TurnFinish {
   std::string text = {};
   bool complete = true;  // false: it was stopped early, and says so for ever
   std::string finish_reason = {};
-  std::vector<ReadTokens> read = {};  // of messages of this turn; what is left out read none
-  LogTokens tokens = {};              // of the answer
+  std::vector<ReadTokens> read = {};     // of messages of this turn; what is left out read none
+  LogTokens tokens = {};                 // of the answer
   std::vector<MemoryEvent> events = {};  // of messages of this turn: each where its tokens begin
-  std::string reply = {};  // kept under the turn's idempotency key
+  std::string reply = {};                // kept under the turn's idempotency key
 };
 
 struct MessagePlace {

@@ -62,12 +62,12 @@ class ConversationsTest(serving.SharedServerTest):
         for turn in range(12):
             reply, _ = self.server.chat("word " * 40, conversation="long")
             window = reply["mooring"]["window"]
-            self.assertLessEqual(window["anchors"] + window["recent"], window["capacity"])
+            self.assertLessEqual(window["anchors"] + window["recalled"] + window["recent"], window["capacity"])
         self.assertGreater(reply["mooring"]["forgotten_tokens"], 0)
         self.assertLessEqual(reply["usage"]["prompt_tokens"], 256)
         memory = self.server.ask("GET", f"/v1/conversations/{reply['mooring']['conversation']}/memory")[1]
         self.assertEqual(memory["log_tokens"], reply["mooring"]["log_tokens"])
-        self.assertEqual([span["state"] for span in memory["spans"]], ["anchor", "text", "recent"])
+        self.assertEqual([span["state"] for span in memory["spans"]], ["anchor", "archived", "text", "recent"])
         self.assertEqual(memory["spans"][-1]["to"], memory["log_tokens"])
 
     def test_more_conversations_than_places(self):

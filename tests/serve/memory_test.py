@@ -1,0 +1,97 @@
+#!/usr/bin/env python3
+"""What has left the window comes back: in replies, in the memory view, after a restart, on a branch."""
+import tempfile
+import unittest
+
+import serving
+from serving import Server, answer_of
+
+GREETING = "Hello there, how are you today? 0123456789"
+FACT = "My gate code is QXZ."
+QUESTION = "gate code?"
+FILLER = [f"{'wvuw' * 6} {digit}{digit}" for digit in range(9)]
+
+
+def talk(server, name, said):
+    return [server.chat(text, conversation=name)[0] for text in said]
+
+
+class MemoryTest(unittest.TestCase):
+    def test_a_question_brings_back_what_was_said(self):
+        with Server() as server:
+            *before, reply = talk(server, "gate", [GREETING, FACT, *FILLER, QUESTION])
+            for earlier in before:
+                self.assertEqual(earlier["mooring"]["recalled"], [])
+            mine = reply["mooring"]
+            self.assertEqual(len(mine["recalled"]), 1)
+            span = mine["recalled"][0]
+            self.assertEqual(span["turn"], 2)
+            self.assertGreater(span["score"], 0)
+            self.assertEqual(mine["window"]["recalled"], span["to"] - span["from"])
+            held = sum(mine["window"][state] for state in ("anchors", "recalled", "recent"))
+            self.assertLessEqual(held, mine["window"]["capacity"])
+            path = f"/v1/conversations/{mine['conversation']}"
+            items = server.ask("GET", f"{path}/items?order=asc&limit=100")[1]["data"]
+            source = next(item for item in items if item["id"] == span["item"])
+            self.assertIn(source["content"][0]["text"], (FACT, answer_of(before[1])))
+            self.assertEqual(items[-1]["mooring"]["recalled"], mine["recalled"])
+            self.assertEqual([item["mooring"]["recalled"] for item in items[:-1]], [[]] * (len(items) - 1))
+            memory = server.ask("GET", f"{path}/memory")[1]
+            states = [one["state"] for one in memory["spans"]]
+            self.assertEqual((states[0], states[-1]), ("anchor", "recent"))
+            self.assertIn("recalled", states)
+            self.assertIn("archived", states)
+            ends = [0] + [one["to"] for one in memory["spans"]]
+            self.assertEqual([one["from"] for one in memory["spans"]], ends[:-1])
+            self.assertEqual(ends[-1], memory["log_tokens"])
+            # Another conversation of the same owner knows nothing of it.
+            other = talk(server, "other", [*FILLER, QUESTION])[-1]
+            self.assertEqual(other["mooring"]["recalled"], [])
+
+    def test_a_restart_has_the_same_memory(self):
+        said = [GREETING, FACT, *FILLER, QUESTION]
+        more = ["And now?", *FILLER[:6], QUESTION, "Thanks."]
+        with tempfile.TemporaryDirectory() as state:
+            with Server(state=state) as server:
+                for name in ("stopped", "twin"):
+                    talk(server, name, said)
+                twin = talk(server, "twin", more)
+            with Server(state=state) as server:
+                again = talk(server, "stopped", more)
+            self.assertEqual([answer_of(reply) for reply in again], [answer_of(reply) for reply in twin])
+            for field in ("recalled", "window", "log_tokens"):
+                self.assertEqual([self.bare(reply, field) for reply in again],
+                                 [self.bare(reply, field) for reply in twin], field)
+            self.assertTrue(any(reply["mooring"]["recalled"] for reply in again))
+
+    def test_asked_again_it_comes_back_again(self):
+        with Server() as server:
+            first = talk(server, "again", [GREETING, FACT, *FILLER, QUESTION])[-1]
+            path = f"/v1/conversations/{first['mooring']['conversation']}"
+            items = server.ask("GET", f"{path}/items?order=asc&limit=100")[1]["data"]
+            history = [{"role": item["role"], "content": item["content"][0]["text"]} for item in items[:-1]]
+            second = server.chat(history, conversation="again")[0]
+            self.assertEqual(second["mooring"]["matched"], "fork")
+            self.assertEqual(answer_of(second), answer_of(first))
+            self.assertEqual(second["mooring"]["window"], first["mooring"]["window"])
+            self.assertGreater(second["mooring"]["window"]["recalled"], 0)
+
+    def test_switched_off_nothing_comes_back(self):
+        for flags in (["--policy", "sinks"], ["--recall", "0"]):
+            with Server(*flags) as server:
+                reply = talk(server, "gate", [GREETING, FACT, *FILLER, QUESTION])[-1]
+                self.assertEqual(reply["mooring"]["recalled"], [])
+                path = f"/v1/conversations/{reply['mooring']['conversation']}/memory"
+                states = [one["state"] for one in server.ask("GET", path)[1]["spans"]]
+                self.assertEqual(states, ["anchor", "text", "recent"])
+
+    @staticmethod
+    def bare(reply, field):
+        value = reply["mooring"][field]
+        if field != "recalled":
+            return value
+        return [{key: span[key] for key in ("from", "to", "score", "turn")} for span in value]
+
+
+if __name__ == "__main__":
+    serving.main()
