@@ -74,6 +74,8 @@ void Api::Metrics(const Call& call) {
   text.Value("tokens_total", "{kind=\"prompt\"}", counters.prompt_tokens.load());
   text.Value("tokens_total", "{kind=\"cached\"}", counters.cached_tokens.load());
   text.Value("tokens_total", "{kind=\"generated\"}", counters.generated_tokens.load());
+  text.Single("recalled_tokens_total", "counter", "Of spans that stood in view again for a message",
+              counters.recalled_tokens.load());
   text.Add("conversations", "gauge", "Conversations whose keys and values are held");
   text.Value("conversations", "{state=\"hot\"}", counters.in_engine.load());
   text.Value("conversations", "{state=\"ram\"}", counters.parked.load());

@@ -348,6 +348,9 @@ void Host::Finish(const std::shared_ptr<Turn>& turn) {
   counters_.prompt_tokens += result.new_tokens;
   counters_.cached_tokens += result.cached_tokens;
   counters_.generated_tokens += result.stats.generated_tokens;
+  for (const RecalledText& recalled : result.recalled) {
+    counters_.recalled_tokens += recalled.range.tokens();
+  }
   if (!turn->kept()) {
     turn->listener->OnEnd(result);
     Close();

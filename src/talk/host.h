@@ -117,6 +117,7 @@ struct HostOptions {
 struct HostCounters {
   std::atomic<int64_t> waiting = 0, running = 0;
   std::atomic<int64_t> prompt_tokens = 0, cached_tokens = 0, generated_tokens = 0;
+  std::atomic<int64_t> recalled_tokens = 0;  // of spans that stood in view again for a message
   std::atomic<int64_t> in_engine = 0, parked = 0, parked_bytes = 0, rebuilt = 0;
 };
 

@@ -28,6 +28,7 @@ class MemoryTest(unittest.TestCase):
             self.assertEqual(span["turn"], 2)
             self.assertGreater(span["score"], 0)
             self.assertEqual(mine["window"]["recalled"], span["to"] - span["from"])
+            self.assertEqual(server.metric("recalled_tokens_total"), span["to"] - span["from"])
             held = sum(mine["window"][state] for state in ("anchors", "recalled", "recent"))
             self.assertLessEqual(held, mine["window"]["capacity"])
             path = f"/v1/conversations/{mine['conversation']}"
