@@ -34,6 +34,12 @@ std::string TokensIdentity(const ConversationIdentity& identity) {
                      identity.tokenizer_hash, identity.template_hash);
 }
 
+// What keys and values depend on beside the tokens. The shape of the window proves itself.
+std::string NumericsOf(const Runtime& runtime) {
+  return fmt::format("{}-{}-{}-{}", kVersion, runtime.backend->kernels().name,
+                     NameOf(runtime.model->precision()), runtime.engine->options().policy);
+}
+
 Result<ServerOptions> OptionsOf(const CommandContext& context, const Runtime& runtime,
                                 const std::string& identity) {
   const Settings& settings = context.settings;
@@ -71,6 +77,8 @@ Status RunServe(CommandContext& context) {
   MOORING_ASSIGN_OR_RETURN(ServerOptions options, OptionsOf(context, runtime, identity));
   Host host(runtime.engine.get(), runtime.chat_template.get(), store.get(),
             {.queue = static_cast<size_t>(settings.server.queue),
+             .snapshots = state / "snapshots",
+             .numerics = NumericsOf(runtime),
              .terms = runtime.terms.get(),
              .model = runtime.model_name,
              .identity = identity});

@@ -33,6 +33,8 @@ class TokenLog {
 
   // REQUIRES: 0 <= token <= kMaxToken.
   void Append(TokenId token, bool generated);
+  friend bool operator==(const TokenLog&, const TokenLog&) = default;
+
   // Takes back the last `count` tokens.
   void Rewind(int64_t count);
 

@@ -41,9 +41,15 @@ Host::Host(Engine* engine, const ChatTemplate* chat_template, Store* store, Host
     : engine_(engine),
       chat_template_(chat_template),
       options_(std::move(options)),
-      residents_(engine, options_.parked_bytes),
+      residents_(engine, options_.parked_bytes,
+                 [this](Resident resident) { KeepSnapshot(std::move(resident)); }),
       store_queue_(std::make_unique<StoreQueue>(store)),
-      engine_thread_(std::make_unique<EngineThread>(engine, [this] { FinishEnded(); })) {}
+      engine_thread_(std::make_unique<EngineThread>(engine, [this] { FinishEnded(); })) {
+  if (!options_.snapshots.empty()) {
+    snapshots_.emplace(options_.snapshots, options_.identity + "/" + options_.numerics,
+                       options_.snapshot_bytes);
+  }
+}
 
 Host::~Host() {
   draining_ = true;
@@ -52,7 +58,21 @@ Host::~Host() {
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
   engine_thread_.reset();
+  residents_.GiveAwayAll();
   store_queue_.reset();
+}
+
+// Written on the store's thread; what it costs when it fails is time.
+void Host::KeepSnapshot(Resident resident) {
+  if (!snapshots_ || resident.conversation.empty()) return;
+  auto kept = std::make_shared<Resident>(std::move(resident));
+  store_queue_->Post({[this, kept](Store& /*store*/) {
+                        const Status saved =
+                            snapshots_->Save(kept->conversation, kept->tip, kept->snapshot);
+                        if (saved.ok()) return;
+                        spdlog::warn("keys and values were not kept: {}", saved.error().Message());
+                      },
+                      [](const Status& /*durable*/) {}});
 }
 
 Host::Ticket Host::Say(TurnOrder order, std::shared_ptr<TurnListener> listener) {
@@ -176,8 +196,9 @@ bool Host::Start(const std::shared_ptr<Turn>& turn) {
     turn->resident = known;
     turn->result.cached_tokens = NumbersOf(*engine_->Find(known->id)).seen();
   } else {
-    const bool rebuilt = turn->log_from.value > 0;
-    auto added = residents_.Add(conversation, turn->log, turn->journal);
+    bool spared = false;
+    auto added = residents_.Add(conversation, turn->log, turn->journal, turn->snapshot, &spared);
+    const bool rebuilt = turn->log_from.value > 0 && !spared;
     if (!added.ok()) {
       GiveUp(turn, Refusal::kFailed, added.error());
       return true;
@@ -188,6 +209,8 @@ bool Host::Start(const std::shared_ptr<Turn>& turn) {
     turn->resident->tip = turn->spoken_tip;
     turn->resident->memory = turn->loaded ? std::move(turn->memory) : NewMemory();
     turn->log = {};
+    turn->snapshot = {};
+    if (spared) turn->result.cached_tokens = NumbersOf(*engine_->Find(turn->resident->id)).seen();
     if (rebuilt) {
       ++counters_.rebuilt;
       turn->result.warnings.emplace_back("memory_rebuilt");
@@ -417,6 +440,10 @@ void Host::Look(std::string conversation, std::function<void(std::optional<Windo
 void Host::Forget(std::string conversation) {
   engine_thread_->Post([this, conversation = std::move(conversation)] {
     residents_.Forget(conversation);
+    store_queue_->Post({[this, conversation](Store& /*store*/) {
+                          if (snapshots_) snapshots_->Remove(conversation);
+                        },
+                        [](const Status& /*durable*/) {}});
     NoteResidents();
   });
 }

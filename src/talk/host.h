@@ -14,6 +14,7 @@
 #include <atomic>
 #include <cstdint>
 #include <deque>
+#include <filesystem>
 #include <functional>
 #include <list>
 #include <memory>
@@ -29,6 +30,7 @@
 #include "talk/matching.h"
 #include "talk/recognise.h"
 #include "talk/residents.h"
+#include "talk/snapshot_files.h"
 #include "talk/store.h"
 #include "talk/store_queue.h"
 #include "talk/term_table.h"
@@ -109,8 +111,13 @@ class TurnListener {
 struct HostOptions {
   size_t queue = 512;                       // turns that may wait or run
   size_t parked_bytes = size_t{512} << 20;  // of idle conversations outside the engine
-  const TermTable* terms = nullptr;         // outlives the host; null: nothing is called back
-  std::string model = {};                   // a new conversation is noted with these
+  // Of those that are parked no longer, or in the engine at the end; an empty folder: none are
+  // kept.
+  std::filesystem::path snapshots = {};
+  uint64_t snapshot_bytes = uint64_t{2} << 30;
+  std::string numerics = {};         // what numbers depend on beside the identity
+  const TermTable* terms = nullptr;  // outlives the host; null: nothing is called back
+  std::string model = {};            // a new conversation is noted with these
   std::string identity = {};
 };
 
@@ -163,13 +170,14 @@ class Host {
   std::optional<std::pair<Refusal, Error>> Accept(Store& store, Turn& turn) const;
   std::optional<std::pair<Refusal, Error>> Locate(Store& store, Turn& turn,
                                                   Recognised* place) const;
-  Status LoadLog(Store& store, Turn& turn) const;
+  Status LoadLog(Store& store, Turn& turn);
   Status LoadMemory(Store& store, Turn& turn, std::vector<MessageRange> said) const;
   // On the engine's thread.
   void Enqueue(const std::shared_ptr<Turn>& turn);
   void StartWaiting();
   bool Start(const std::shared_ptr<Turn>& turn);
   void Begin(const std::shared_ptr<Turn>& turn);
+  void KeepSnapshot(Resident resident);
   std::optional<ResidentMemory> NewMemory() const;
   void Remember(Turn& turn, TurnRequest* request);
   void KeepSaid(Turn& turn, TurnFinish* finish);
@@ -185,6 +193,9 @@ class Host {
   HostCounters counters_;
   std::atomic<bool> draining_ = false;
   std::atomic<int64_t> turns_ = 0;
+
+  // The store's thread only.
+  std::optional<SnapshotFiles> snapshots_;
 
   // The engine's thread only.
   Residents residents_;

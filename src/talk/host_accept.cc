@@ -4,6 +4,7 @@
 
 #include <utility>
 
+#include "base/log.h"
 #include "talk/host.h"
 #include "talk/host_turn.h"
 #include "talk/memory_events.h"
@@ -166,7 +167,7 @@ Status Host::LoadMemory(Store& store, Turn& turn, std::vector<MessageRange> said
 }
 
 // All that was said before the turn. Messages behind the last that has tokens are still to be read.
-Status Host::LoadLog(Store& store, Turn& turn) const {
+Status Host::LoadLog(Store& store, Turn& turn) {
   MOORING_ASSIGN_OR_RETURN(const std::vector<StoredMessage> chain,
                            store.LoadChain({turn.order.owner, turn.accepted.conversation},
                                            {.branch = {}, .tokens = true}));
@@ -210,7 +211,16 @@ Status Host::LoadLog(Store& store, Turn& turn) const {
                  .expected = fmt::format("{}", turn.log_from.value),
                  .found = fmt::format("{}", turn.log.end().value)};
   }
-  return LoadMemory(store, turn, std::move(said));
+  MOORING_RETURN_IF_ERROR(LoadMemory(store, turn, std::move(said)));
+  if (!snapshots_) return {};
+  auto snapshot = snapshots_->Load(turn.accepted.conversation, turn.spoken_tip);
+  if (snapshot.ok()) {
+    turn.snapshot = std::move(*snapshot).value_or("");
+  } else {
+    spdlog::warn("keys and values that were kept cannot be used, and the log is read again: {}",
+                 snapshot.error().Message());
+  }
+  return {};
 }
 
 }  // namespace mooring

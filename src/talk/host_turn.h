@@ -66,6 +66,7 @@ class Host::Turn : public Sink {
   std::string spoken_tip;
   TokenLog log;
   PlanJournal journal;
+  std::string snapshot;
   std::optional<ResidentMemory> memory;
   TalkPlace place;
   std::vector<ChatMessage> unread;  // earlier messages whose tokens the model has not seen

@@ -4,6 +4,8 @@
 #include <span>
 #include <utility>
 
+#include "base/check.h"
+
 namespace mooring {
 
 WindowNumbers NumbersOf(const Conversation& conversation) {
@@ -52,10 +54,25 @@ Result<bool> Residents::Wake(Resident* resident) {
   return true;
 }
 
-Result<Resident*> Residents::Add(std::string conversation, TokenLog log, PlanJournal journal) {
+Result<Resident*> Residents::Add(std::string conversation, TokenLog log, PlanJournal journal,
+                                 std::string_view snapshot, bool* spared) {
   if (!MakeRoom()) return static_cast<Resident*>(nullptr);
-  MOORING_ASSIGN_OR_RETURN(const ConversationId id,
-                           engine_->OpenLog(std::move(log), std::move(journal)));
+  ConversationId id = 0;
+  if (!snapshot.empty()) {
+    const auto opened = engine_->OpenSnapshot(std::as_bytes(std::span(snapshot)));
+    if (opened.ok()) {
+      const Conversation& there = *engine_->Find(*opened);
+      if (there.log() == log && there.journal() == journal) {
+        id = *opened;
+      } else {
+        engine_->Close(*opened);
+      }
+    }
+  }
+  *spared = id != 0;
+  if (id == 0) {
+    MOORING_ASSIGN_OR_RETURN(id, engine_->OpenLog(std::move(log), std::move(journal)));
+  }
   residents_.push_front({.conversation = std::move(conversation),
                          .tip = {},
                          .place = {},
@@ -117,12 +134,26 @@ bool Residents::MakeRoom() {
   return true;
 }
 
+void Residents::GiveAwayAll() {
+  // The one used last comes last: of a conversation's branches it is the one to keep.
+  for (; !residents_.empty(); residents_.pop_back()) {
+    Resident& resident = residents_.back();
+    CHECK(!resident.busy);
+    if (resident.id != 0) {
+      engine_->AppendSnapshot(resident.id, &resident.snapshot);
+      engine_->Close(std::exchange(resident.id, 0));
+    }
+    give_away_(std::move(resident));
+  }
+}
+
 void Residents::LimitParked() {
   auto bytes = static_cast<size_t>(Count().parked_bytes);
   for (auto at = residents_.end(); bytes > parked_limit_bytes_ && at != residents_.begin();) {
     --at;
     if (at->id != 0 || at->busy) continue;
     bytes -= at->snapshot.size();
+    give_away_(std::move(*at));
     at = residents_.erase(at);
   }
 }

@@ -1,7 +1,8 @@
 // Which conversations are in the engine, and which wait outside it: more can be talked with than
 // the engine has places. An idle one is parked as the bytes of its snapshot when another needs its
-// place, the one used longest ago first, and what is parked beyond a limit is forgotten: its log is
-// in the store, and reading it again gives the same window.
+// place, the one used longest ago first, and what is parked beyond a limit is given away: to a file
+// (talk/snapshot_files.h), and if that is lost, its log is in the store, and reading it again gives
+// the same window.
 //
 // A resident is known by its conversation and by the last message whose tokens are in its log.
 //
@@ -10,6 +11,7 @@
 #define MOORING_TALK_RESIDENTS_H_
 
 #include <cstdint>
+#include <functional>
 #include <list>
 #include <optional>
 #include <string>
@@ -70,16 +72,25 @@ struct ResidentCounts {
 
 class Residents {
  public:
+  // Takes one that is parked no longer.
+  using GiveAway = std::function<void(Resident)>;
+
   // `engine` outlives this.
-  Residents(Engine* engine, size_t parked_limit_bytes)
-      : engine_(engine), parked_limit_bytes_(parked_limit_bytes) {}
+  Residents(Engine* engine, size_t parked_limit_bytes, GiveAway give_away)
+      : engine_(engine),
+        parked_limit_bytes_(parked_limit_bytes),
+        give_away_(std::move(give_away)) {}
 
   // Null when there is none, or it is busy.
   Resident* Find(std::string_view conversation, std::string_view tip);
   // Puts an idle one into the engine. False when every place there is busy.
   Result<bool> Wake(Resident* resident);
-  // A new one, busy, in the engine; `log` may be empty. Null when every place is busy.
-  Result<Resident*> Add(std::string conversation, TokenLog log, PlanJournal journal);
+  // A new one, busy, in the engine; `log` may be empty. A snapshot of it, if there is one (else
+  // empty), spares reading the log again, and `*spared` says so. Null when every place is busy.
+  Result<Resident*> Add(std::string conversation, TokenLog log, PlanJournal journal,
+                        std::string_view snapshot, bool* spared);
+  // Gives away all of them; none is left. REQUIRES: none is busy.
+  void GiveAwayAll();
   // The turn is over: it may be parked from now on.
   void Release(Resident* resident);
   void Drop(Resident* resident);
@@ -96,6 +107,7 @@ class Residents {
 
   Engine* engine_;
   size_t parked_limit_bytes_;
+  GiveAway give_away_;
   std::list<Resident> residents_;  // used last first
 };
 

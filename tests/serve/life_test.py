@@ -19,9 +19,21 @@ class LifeTest(unittest.TestCase):
                 for said in (kind, "Two is here"):
                     server.chat(said, conversation="twice")
                     server.chat(said, conversation="twin")
+                    server.chat(said, conversation="hurt")
                 twin, _ = server.chat("Three is here", conversation="twin")
+                hurt = server.ask("GET", "/v1/conversations/hurt")[1]["id"]
+            pages = pathlib.Path(state) / "snapshots" / f"{hurt}.pages"
+            whole = bytearray(pages.read_bytes())
+            whole[len(whole) // 2] ^= 4
+            pages.write_bytes(whole)
             with Server(state=state) as server:
+                # Keys and values were kept; where they are damaged, the log is read again.
+                hurt, _ = server.chat("Three is here", conversation="hurt")
+                self.assertEqual(hurt["mooring"]["warnings"], ["memory_rebuilt"])
+                self.assertEqual(answer_of(hurt), answer_of(twin))
                 reply, _ = server.chat("Three is here", conversation="twice")
+                self.assertEqual(reply["mooring"]["warnings"], [])
+                self.assertGreater(reply["usage"]["prompt_tokens_details"]["cached_tokens"], 0)
                 self.assertEqual(reply["mooring"]["turn"], 3)
                 self.assertEqual(answer_of(reply), answer_of(twin))
                 self.assertEqual(reply["mooring"]["log_tokens"], twin["mooring"]["log_tokens"])
