@@ -149,6 +149,13 @@ EngineMemory Engine::memory() const {
                     static_cast<uint64_t>(rotary_.half_dim()) * 2 * sizeof(float)};
 }
 
+PageCounts Engine::pages() const {
+  const auto free = static_cast<int64_t>(pool_->free_count());
+  return {.free = free,
+          .used = static_cast<int64_t>(pool_->page_count()) - free,
+          .shared = static_cast<int64_t>(pool_->shared_count())};
+}
+
 Conversation* Engine::FindMutable(ConversationId id) {
   for (const auto& conversation : conversations_) {
     if (conversation->id_ == id) return conversation.get();

@@ -44,6 +44,13 @@ struct EngineMemory {
   uint64_t tables = 0;     // rotary angles
 };
 
+// Where the pages are.
+struct PageCounts {
+  int64_t free = 0;
+  int64_t used = 0;
+  int64_t shared = 0;  // of those used, by more than one window
+};
+
 class Engine {
  public:
   // Checks the options against the model and takes all memory. `tokenizer` and `model` outlive it.
@@ -57,6 +64,7 @@ class Engine {
   const Model& model() const { return *model_; }
   const Tokenizer& tokenizer() const { return *tokenizer_; }
   EngineMemory memory() const;
+  PageCounts pages() const;
 
   // A new, empty conversation; kResources when `options.conversations` exist already.
   Result<ConversationId> Open();

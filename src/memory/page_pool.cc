@@ -69,12 +69,14 @@ std::optional<PageIndex> PagePool::Take() {
 
 void PagePool::Hold(PageIndex page) {
   CHECK(holders_[page] > 0, "page {} is free", page);
-  ++holders_[page];
+  if (++holders_[page] == 2) ++shared_count_;
 }
 
 void PagePool::Release(PageIndex page) {
   CHECK(holders_[page] > 0, "page {} is free", page);
-  if (--holders_[page] == 0) free_.push_back(page);
+  --holders_[page];
+  if (holders_[page] == 1) --shared_count_;
+  if (holders_[page] == 0) free_.push_back(page);
 }
 
 }  // namespace mooring

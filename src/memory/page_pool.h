@@ -45,6 +45,8 @@ class PagePool {
   size_t page_bytes() const { return page_bytes_; }
   size_t page_count() const { return holders_.size(); }
   size_t free_count() const { return free_.size(); }
+  // Pages that have more than one holder.
+  size_t shared_count() const { return shared_count_; }
   size_t slab_bytes() const { return page_bytes_ * holders_.size(); }
 
  private:
@@ -53,7 +55,8 @@ class PagePool {
   std::byte* slab_;
   size_t page_bytes_;
   std::vector<uint32_t> holders_;  // per page
-  std::vector<PageIndex> free_;    // a stack: the page used last is still in the cache
+  size_t shared_count_ = 0;
+  std::vector<PageIndex> free_;  // a stack: the page used last is still in the cache
 };
 
 }  // namespace mooring

@@ -25,7 +25,12 @@ TEST(PagePool, AHeldPageCannotBeTaken) {
   const auto pool = MakePool(1);
   const PageIndex page = *pool->Take();
   pool->Hold(page);
+  EXPECT_EQ(pool->shared_count(), 1U);
+  pool->Hold(page);
   pool->Release(page);
+  EXPECT_EQ(pool->shared_count(), 1U);
+  pool->Release(page);
+  EXPECT_EQ(pool->shared_count(), 0U);
   EXPECT_FALSE(pool->Take());
   pool->Release(page);
   EXPECT_EQ(pool->Take(), page);

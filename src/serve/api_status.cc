@@ -79,6 +79,10 @@ void Api::Metrics(const Call& call) {
   text.Add("conversations", "gauge", "Conversations whose keys and values are held");
   text.Value("conversations", "{state=\"hot\"}", counters.in_engine.load());
   text.Value("conversations", "{state=\"ram\"}", counters.parked.load());
+  text.Add("pages", "gauge", "Pages of keys and values; those shared are among those used");
+  text.Value("pages", "{state=\"free\"}", counters.pages_free.load());
+  text.Value("pages", "{state=\"used\"}", counters.pages_used.load());
+  text.Value("pages", "{state=\"shared\"}", counters.pages_shared.load());
   text.Single("parked_bytes", "gauge", "Held outside the engine", counters.parked_bytes.load());
   text.Single("memory_rebuilt_total", "counter", "Conversations read again from the store",
               counters.rebuilt.load());

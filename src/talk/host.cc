@@ -315,6 +315,7 @@ void Host::KeepSaid(Turn& turn, TurnFinish* finish) {
 }
 
 void Host::FinishEnded() {
+  NotePages();
   bool any = false;
   for (auto at = running_.begin(); at != running_.end();) {
     const std::shared_ptr<Turn> turn = *at;
@@ -453,6 +454,14 @@ void Host::NoteResidents() {
   counters_.in_engine = counts.in_engine;
   counters_.parked = counts.parked;
   counters_.parked_bytes = counts.parked_bytes;
+  NotePages();
+}
+
+void Host::NotePages() {
+  const PageCounts pages = engine_->pages();
+  counters_.pages_free = pages.free;
+  counters_.pages_used = pages.used;
+  counters_.pages_shared = pages.shared;
 }
 
 }  // namespace mooring

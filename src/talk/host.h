@@ -126,6 +126,7 @@ struct HostCounters {
   std::atomic<int64_t> prompt_tokens = 0, cached_tokens = 0, generated_tokens = 0;
   std::atomic<int64_t> recalled_tokens = 0;  // of spans that stood in view again for a message
   std::atomic<int64_t> in_engine = 0, parked = 0, parked_bytes = 0, rebuilt = 0;
+  std::atomic<int64_t> pages_free = 0, pages_used = 0, pages_shared = 0;
 };
 
 class Host {
@@ -186,6 +187,7 @@ class Host {
   void GiveUp(const std::shared_ptr<Turn>& turn, Refusal why, const Error& error);
   void Close();
   void NoteResidents();
+  void NotePages();
 
   Engine* engine_;
   const ChatTemplate* chat_template_;

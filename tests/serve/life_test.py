@@ -62,6 +62,14 @@ class LifeTest(unittest.TestCase):
             items = server.ask("GET", f"/v1/conversations/{reply['mooring']['conversation']}/items?order=asc")
             self.assertEqual(items[1]["data"][1]["status"], "incomplete")
 
+    def test_closed_socket_frees_the_pages(self):
+        with tempfile.TemporaryDirectory() as folder, Server(model=endless_model(folder)) as server:
+            self.assertEqual(server.metric('pages{state="used"}'), 0)
+            stream = server.stream("Go on", max_tokens=10000000, store=False).until_text()
+            self.assertGreater(server.metric('pages{state="used"}'), 0)
+            stream.close()
+            until(lambda: server.metric('pages{state="used"}') == 0)
+
     def test_drain(self):
         with tempfile.TemporaryDirectory() as folder, Server(model=endless_model(folder)) as server:
             stream = server.stream("Go on", store=False, max_tokens=10000).until_text()
