@@ -205,6 +205,40 @@ TEST_P(LawTest, ForkAndSnapshot) {
   }
 }
 
+// Pages of another conversation that began alike are those that it would have written, also when
+// the other has long gone on and what they share has left both windows.
+TEST_P(LawTest, SharedBeginnings) {
+  constexpr int64_t kAlike = 60;
+  const Trace expected = Alone(512, 1);
+  const LoadedModel loaded = LoadFor(2);
+  const auto engine = MakeEngine(loaded, Options(3, 64));
+  const std::vector<TokenId> tokens = Tokens(loaded, 0, kReadTokens);
+  const auto request = [](std::vector<TokenId> read, int64_t generate) {
+    TurnRequest made = Request(std::move(read), generate);
+    made.every_logit = false;
+    made.shares_as = "one";
+    return made;
+  };
+  const auto first = engine->Open();
+  std::vector<TokenId> other(tokens.begin(), tokens.begin() + kAlike);
+  other.resize(kAlike + 8, 3);
+  RecordingSink ignored;
+  RunTurn(*engine, *first, request(other, 5), &ignored);
+  EXPECT_EQ(ignored.stats().shared_tokens, 0);
+  const auto check = [&] {
+    TraceSink sink;
+    const auto id = engine->Open();
+    RunTurn(*engine, *id, request(tokens, kGeneratedTokens), &sink);
+    EXPECT_EQ(sink.stats().shared_tokens, kShape.anchors + 48);  // whole pages
+    EXPECT_EQ(sink.tokens(), expected.tokens);
+    ASSERT_EQ(sink.rows().size(), static_cast<size_t>(kGeneratedTokens));
+    for (const auto& [index, hash] : sink.rows()) ASSERT_EQ(hash, expected.rows.at(index));
+  };
+  check();
+  RunTurn(*engine, *first, request(Tokens(loaded, 9, 200), 5), &ignored);
+  check();
+}
+
 // Going on where the log ends reads its last token once more; that changes nothing.
 TEST_P(LawTest, TurnsThatGoOn) {
   const Trace expected = Alone(512, 1);

@@ -271,6 +271,55 @@ TEST_F(EngineTest, AnOpenedLogGoesOnAsIfItHadNeverStopped) {
   EXPECT_FALSE(engine->OpenLog({}).ok());  // no room
 }
 
+TEST_F(EngineTest, BeginningsAreSharedUnderOneNameOnly) {
+  const auto engine = Make({.conversations = 3});
+  const auto shared = [&](const std::string& name, int64_t length) {
+    TurnRequest request = Greedy(std::vector<TokenId>(static_cast<size_t>(length), 66), 2);
+    request.shares_as = name;
+    RecordingSink sink;
+    const auto id = engine->Open();
+    RunTurn(*engine, *id, std::move(request), &sink);
+    EXPECT_EQ(sink.stats().shared_tokens + sink.stats().read_tokens, length);
+    EXPECT_EQ(engine->Find(*id)->log().end().value, length + 2);
+    engine->Close(*id);
+    return sink.stats().shared_tokens;
+  };
+  EXPECT_EQ(shared("alice", 20), 0);
+  EXPECT_EQ(shared("alice", 20), 0);  // too short to be kept
+  EXPECT_EQ(shared("alice", 50), 0);
+  EXPECT_EQ(shared("bob", 50), 0);
+  EXPECT_EQ(shared("", 50), 0);
+  EXPECT_EQ(shared("alice", 50), 36);
+  EXPECT_EQ(shared("bob", 60), 36);
+  // The last token is always read: its row makes the logits.
+  EXPECT_EQ(shared("alice", 36), 20);
+  EXPECT_GT(engine->pages().used, 0);
+  engine->DropPrefixes();
+  EXPECT_EQ(engine->pages().used, 0);
+  EXPECT_EQ(shared("alice", 50), 0);
+}
+
+TEST_F(EngineTest, BeginningsGiveWayToConversations) {
+  const auto engine = Make({.conversations = 2});
+  for (int round = 0; round < 12; ++round) {
+    std::vector<ConversationId> ids;
+    for (int i = 0; i < 2; ++i) {
+      TurnRequest request = Greedy(std::vector<TokenId>(60, 10 + 2 * round + i), 300);
+      request.shares_as = "one";
+      RecordingSink sink;
+      ids.push_back(*engine->Open());
+      EXPECT_EQ(RunTurn(*engine, ids.back(), std::move(request), &sink), TurnEnd::kLength);
+    }
+    std::string bytes;
+    engine->AppendSnapshot(ids[0], &bytes);
+    engine->Close(ids[0]);
+    const auto back = engine->OpenSnapshot(std::as_bytes(std::span(bytes)));
+    ASSERT_TRUE(back.ok()) << back.error().Message();
+    engine->Close(*back);
+    engine->Close(ids[1]);
+  }
+}
+
 TEST_F(EngineTest, ATurnThatEndsWhileALogIsReadAgainLeavesWhatWasRead) {
   EngineOptions options;
   options.step_rows = 16;

@@ -46,6 +46,7 @@ struct RunningTurn {
   Detokenizer detokenizer;
   StopMatcher stop;
   std::vector<Reread> rereads = {};  // until they land
+  bool keeps_prefix = false;         // once all is read, others may begin with the same pages
   int64_t text_bytes = 0;            // of text that the tokens gave
   int64_t shown_bytes = 0;           // of it, released to the sink
   // Where the text of each of the last tokens begins, by number of the token modulo the size.

@@ -18,6 +18,7 @@
 #include "base/arena.h"
 #include "base/result.h"
 #include "engine/conversation.h"
+#include "engine/kept_prefixes.h"
 #include "engine/scheduler.h"
 #include "engine/turn.h"
 #include "memory/page_pool.h"
@@ -73,6 +74,8 @@ class Engine {
   // A second conversation with the same log and window, sharing pages. kResources when there is no
   // room. REQUIRES: it exists and is idle.
   Result<ConversationId> Fork(ConversationId id);
+  // Gives back what is kept of how conversations began (TurnRequest::shares_as).
+  void DropPrefixes() { prefixes_.DropAll(); }
   // Null when there is none of that id. Valid until the next call that is not const.
   const Conversation* Find(ConversationId id) const;
 
@@ -119,6 +122,7 @@ class Engine {
   void Deliver();
 
   void StartTurn(Conversation& conversation, Submitted submitted);
+  void BeginShared(Conversation& conversation);
   void PlanMessage(Conversation& conversation);
   void NoteMessage(Conversation& conversation, bool held_spans);
   bool AddPart(Conversation& conversation, const WaitingWork& work, int row_count);
@@ -141,6 +145,7 @@ class Engine {
   std::vector<TokenId> written_;  // [kMaxPenaltyWindow] of them, what RecentTokens calls written
   Arena arena_;
 
+  KeptPrefixes prefixes_;
   std::vector<std::unique_ptr<Conversation>> conversations_;
   ConversationId next_id_ = 1;
 

@@ -122,6 +122,11 @@ Result<ConversationId> Engine::OpenSnapshot(std::span<const std::byte> bytes) {
   conversation->journal_ = std::move(journal);
   conversation->repeated_ = conversation->journal_.size();
   const ConversationId id = conversation->id_;
+  // Its pages go before those that are only kept.
+  const auto most = static_cast<size_t>(WindowPageBound(
+      options_.window, model_->arch().layer_count() * model_->arch().kv_heads, options_.step_rows));
+  while (pool_->free_count() < most && prefixes_.DropOldest()) {
+  }
   const Status restored = conversation->window_.RestoreSnapshot(bytes);
   const int64_t pending = conversation->pending_rows();
   if (restored.ok() && pending >= 0 && pending <= 1) return id;

@@ -66,6 +66,7 @@ void Engine::StartTurn(Conversation& conversation, Submitted submitted) {
                                          .text_bytes = 0,
                                          .shown_bytes = 0,
                                          .token_starts = {}});
+  BeginShared(conversation);
   if (conversation.pending_rows() > 0) return;
   // Nothing is left to read. To go on, the last token is read once more for its logits; that writes
   // the same bits again.
@@ -74,6 +75,24 @@ void Engine::StartTurn(Conversation& conversation, Submitted submitted) {
   } else {
     EndTurn(conversation, TurnEnd::kLength);
   }
+}
+
+// A window that holds nothing yet begins with pages that are there already, by the law with the
+// same bits that it would write. Where a message takes in what was found for it is not passed, and
+// the last row is left to be computed: it makes the logits.
+void Engine::BeginShared(Conversation& conversation) {
+  RunningTurn& turn = *conversation.turn_;
+  const std::string& name = turn.request.shares_as;
+  if (name.empty() || turn.request.every_logit || conversation.window_.next().value > 0) return;
+  int64_t most = conversation.log_.end().value - 1;
+  const auto message = conversation.planned_message();
+  const bool begins = message && message->value == 0;
+  if (message && !begins) most = std::min(most, message->value);
+  turn.stats.shared_tokens = prefixes_.Begin(name, conversation.log_, most, &conversation.window_);
+  // Before the first message nothing was said that could come back.
+  if (turn.stats.shared_tokens > 0 && begins) turn.request.message_start = false;
+  // Worth keeping unless most of it is kept already.
+  turn.keeps_prefix = conversation.pending_rows() > turn.stats.shared_tokens;
 }
 
 void Engine::Plan() {
@@ -195,8 +214,8 @@ bool Engine::AddPart(Conversation& conversation, const WaitingWork& work, int ro
   Reread* reread = conversation.turn_->pending_reread();
   Window& window = reread != nullptr ? reread->window : conversation.window_;
   const LogIndex first = reread != nullptr ? reread->next() : window.next();
-  if (!window.Extend(row_count, std::span(places_).subspan(static_cast<size_t>(first_row)))) {
-    return false;
+  while (!window.Extend(row_count, std::span(places_).subspan(static_cast<size_t>(first_row)))) {
+    if (!prefixes_.DropOldest()) return false;
   }
   for (int i = 0; i < row_count; ++i) {
     tokens_.push_back(conversation.log_.token(first + i));
@@ -229,6 +248,11 @@ void Engine::Deliver() {
       continue;
     }
     conversation.turn_->stats.read_tokens += parts_[p].row_count;
+    if (conversation.turn_->keeps_prefix && conversation.pending_rows() == 0) {
+      conversation.turn_->keeps_prefix = false;
+      prefixes_.Keep(conversation.turn_->request.shares_as, conversation.log_,
+                     conversation.window_);
+    }
     DeliverRows(conversation, parts_[p], &logit_row);
   }
 }

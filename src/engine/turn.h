@@ -35,6 +35,9 @@ struct TurnRequest {
   // it is read; from the worst to the best, each within the log and at most `recalled` tokens long.
   bool message_start = false;
   std::vector<OfferedSpan> found = {};
+  // A conversation that begins with this turn may share its first pages with others whose turns
+  // carried the same name. Empty: shares nothing.
+  std::string shares_as = {};
   int64_t max_tokens = 0;  // to generate then; 0: read only
   SamplerSettings sampler;
   std::vector<std::string> stop;    // at most kMaxStopStrings, each at most kMaxStopBytes
@@ -48,6 +51,7 @@ struct TurnStats {
   int64_t read_tokens = 0;
   int64_t generated_tokens = 0;
   int64_t reread_tokens = 0;      // of spans that were called back
+  int64_t shared_tokens = 0;      // not read: their pages were there
   double read_seconds = 0.0;      // until the first token was sampled
   double generate_seconds = 0.0;  // from then on
 };

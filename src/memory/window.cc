@@ -315,20 +315,21 @@ PageRef Window::AnchorRef(int page) const {
   return ref;
 }
 
-bool Window::TakePages(LogIndex first) {
-  const bool anchor = first.value < shape_.anchors;
+PageRef Window::NewRef(LogIndex first) const {
+  if (first.value < shape_.anchors) return AnchorRef(static_cast<int>(first.value / kPageSlots));
   PageRef ref;
-  if (anchor) {
-    ref = AnchorRef(static_cast<int>(first.value / kPageSlots));
-  } else {
-    ref.base = WindowPos{shape_.anchors};
-    if (!facts_.empty()) {
-      const PageRef& last = heads_.front().refs.back();
-      ref.base = last.base + last.used;
-    }
-    ref.ordinal = first_ordinal_ +
-                  static_cast<uint32_t>(std::ranges::count(facts_, kNoSpan, &PageFacts::span));
+  ref.base = WindowPos{shape_.anchors};
+  if (!facts_.empty()) {
+    const PageRef& last = heads_.front().refs.back();
+    ref.base = last.base + last.used;
   }
+  ref.ordinal =
+      first_ordinal_ + static_cast<uint32_t>(std::ranges::count(facts_, kNoSpan, &PageFacts::span));
+  return ref;
+}
+
+bool Window::TakePages(LogIndex first) {
+  PageRef ref = NewRef(first);
   for (Head& head : heads_) {
     const std::optional<PageIndex> page = pool_->Take();
     if (!page) return false;
@@ -337,7 +338,7 @@ bool Window::TakePages(LogIndex first) {
     head.refs.push_back(ref);
     head.pages.push_back(*page);
   }
-  if (!anchor) facts_.push_back({first, 0, kNoSpan});
+  if (first.value >= shape_.anchors) facts_.push_back({first, 0, kNoSpan});
   return true;
 }
 

@@ -28,6 +28,7 @@
 
 #include "base/result.h"
 #include "memory/page_pool.h"
+#include "memory/page_prefix.h"
 #include "memory/policy.h"
 #include "tensor/kv_view.h"
 
@@ -100,6 +101,12 @@ class Window {
   // A window with the same content that shares all pages. Whichever of the two first writes into
   // the page being filled copies it then.
   Window Fork() const;
+  // The pages from the beginning of the log on that are never written again; none when the first of
+  // them has left or a span was called back.
+  PagePrefix FirstPages() const;
+  // Begins an empty window with pages of another one of this shape, as many as `most` tokens fill;
+  // returns how many these hold. REQUIRES: the log begins with the tokens of these pages.
+  int64_t BeginWith(const PagePrefix& prefix, int64_t most);
 
   // The content as bytes: enough to go on exactly, in another process too. Unused slots are zeros.
   void AppendSnapshot(std::string* out) const;
@@ -120,6 +127,8 @@ class Window {
   int TailRoom() const;
   // Anchor page `page` but for its data.
   PageRef AnchorRef(int page) const;
+  // The page whose first token is `first`, behind all that are held, but for its data.
+  PageRef NewRef(LogIndex first) const;
   bool TakePages(LogIndex first);
   // Whether the page that the next token goes to is held by a fork as well.
   bool TailIsShared() const;

@@ -240,6 +240,8 @@ void Host::Begin(const std::shared_ptr<Turn>& turn) {
     request.tokens = std::move(text->tokens);
     Remember(*turn, &request);
   }
+  // Never beyond the conversations of its owner, and nothing of what is not to be kept.
+  if (turn->kept()) request.shares_as = "owner:" + turn->order.owner;
   turn->result.new_tokens = static_cast<int64_t>(request.tokens.size());
   turn->result.queue_seconds = MonotonicSeconds() - turn->ordered_seconds;
   const Conversation* conversation = engine_->Find(turn->resident->id);
@@ -369,6 +371,8 @@ void Host::Finish(const std::shared_ptr<Turn>& turn) {
     }
     residents_.Release(std::exchange(turn->resident, nullptr));
   }
+  result.cached_tokens =
+      std::min(result.prompt_tokens, result.cached_tokens + result.stats.shared_tokens);
   counters_.prompt_tokens += result.new_tokens;
   counters_.cached_tokens += result.cached_tokens;
   counters_.generated_tokens += result.stats.generated_tokens;
@@ -441,6 +445,7 @@ void Host::Look(std::string conversation, std::function<void(std::optional<Windo
 void Host::Forget(std::string conversation) {
   engine_thread_->Post([this, conversation = std::move(conversation)] {
     residents_.Forget(conversation);
+    engine_->DropPrefixes();  // its first words may be among them
     store_queue_->Post({[this, conversation](Store& /*store*/) {
                           if (snapshots_) snapshots_->Remove(conversation);
                         },

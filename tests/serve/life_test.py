@@ -97,6 +97,30 @@ class LifeTest(unittest.TestCase):
                 self.assertEqual(server.ask("GET", f"/v1/conversations/{made['id']}", None, alice)[0], 200)
                 self.assertEqual(server.ask("GET", f"/v1/conversations/{made['id']}", None, bob)[0], 404)
 
+    def test_the_same_system_text_is_read_once_for_each_owner(self):
+        messages = [{"role": "system", "content": "You sell lamps and ropes by post. " * 3},
+                    {"role": "user", "content": "Is mine there?"}]
+        with tempfile.TemporaryDirectory() as folder:
+            keys = os.path.join(folder, "keys")
+            pathlib.Path(keys).write_text("alpha-key-of-alice-00\nbeta-key-of-bob-000000\n")
+            with Server("--api-key-file", keys) as server:
+                def begin(owner, name):
+                    reply = server.ask("POST", CHAT, {"messages": messages, "conversation": name},
+                                       {"Authorization": f"Bearer {owner}"})[1]
+                    return reply["usage"]["prompt_tokens_details"]["cached_tokens"], answer_of(reply)
+
+                first, second, third = (begin("alpha-key-of-alice-00", name) for name in ("a", "b", "c"))
+                foreign = begin("beta-key-of-bob-000000", "a")
+                self.assertEqual((first[0], foreign[0]), (0, 0))
+                self.assertGreater(second[0], 64)
+                self.assertEqual(second[0], third[0])
+                self.assertEqual(len({answer for _, answer in (first, second, third, foreign)}), 1)
+                # What is deleted leaves no trace in what is shared.
+                alice = {"Authorization": "Bearer alpha-key-of-alice-00"}
+                found = server.ask("GET", "/v1/conversations/a", None, alice)[1]["id"]
+                server.ask("DELETE", f"/v1/conversations/{found}", None, alice)
+                self.assertEqual(begin("alpha-key-of-alice-00", "d")[0], 0)
+
     def test_refuses_to_be_open(self):
         for flags, code, text in ((["--listen", "0.0.0.0:0"], 2, "api-key-file"),
                                   (["--listen", "nonsense"], 2, "ADDRESS:PORT")):
