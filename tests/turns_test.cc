@@ -165,6 +165,21 @@ TEST_F(EngineTest, CancelBeforeTheFirstStep) {
   EXPECT_TRUE(engine->Find(*id)->log().empty());
 }
 
+TEST_F(EngineTest, AFullQueueTakesACancel) {
+  const auto engine = Make();
+  const auto id = engine->Open();
+  RecordingSink sink;
+  ASSERT_TRUE(engine->Submit(*id, Greedy(prompt_, 1000), &sink).ok());
+  for (int i = 0; i < 5; ++i) engine->Step();
+  RecordingSink nobody;
+  while (engine->Submit(*id + 1, Greedy(prompt_, 1), &nobody).ok()) {
+  }
+  engine->Cancel(*id);
+  engine->Cancel(*id);
+  engine->Step();
+  EXPECT_EQ(sink.end(), TurnEnd::kCancelled);
+}
+
 TEST_F(EngineTest, SubmitAndCancelFromOtherThreads) {
   const auto engine = Make({.conversations = 3});
   std::vector<ConversationId> ids;

@@ -127,8 +127,8 @@ Engine::Engine(const Model* model, const Tokenizer* tokenizer, const EngineOptio
   const auto conversations = static_cast<size_t>(options.conversations);
   const auto rows = static_cast<size_t>(options.step_rows);
   conversations_.reserve(conversations);
-  queue_.reserve(kQueueLimit);
-  drained_.reserve(kQueueLimit);
+  queue_.reserve(kQueueLimit + conversations);
+  drained_.reserve(kQueueLimit + conversations);
   work_.reserve(conversations);
   scheduled_rows_.reserve(conversations);
   tokens_.reserve(rows);
@@ -274,14 +274,14 @@ Status Engine::Submit(ConversationId id, TurnRequest request, Sink* sink) {
 
 void Engine::Cancel(ConversationId id) {
   const std::lock_guard lock(queue_mutex_);
-  // A queue that is full of other work still takes the cancel of a turn that is in it.
-  for (Submitted& submitted : queue_) {
-    if (submitted.id == id && !submitted.cancel) {
-      submitted.cancel = true;
-      return;
-    }
+  // A queue that is full of other work still takes a cancel: of a turn that is in it, or one more
+  // entry, of which there is only one at a time behind the last turn of a conversation.
+  const auto last = std::ranges::find(queue_.rbegin(), queue_.rend(), id, &Submitted::id);
+  if (last != queue_.rend()) {
+    last->cancel = true;
+  } else if (queue_.size() < kQueueLimit + static_cast<size_t>(options_.conversations)) {
+    queue_.push_back({id, true, {}, nullptr});
   }
-  if (queue_.size() < kQueueLimit) queue_.push_back({id, true, {}, nullptr});
 }
 
 void Engine::RunUntilIdle(ConversationId id) {
