@@ -1,3 +1,5 @@
+#include <sys/resource.h>
+
 #include <chrono>
 #include <utility>
 
@@ -61,7 +63,17 @@ Result<ServerOptions> OptionsOf(const CommandContext& context, const Runtime& ru
   return options;
 }
 
+// Every connection is an open file, and a shell's limit is often 1,024: as many as the system
+// allows, so that the store still finds one for its files when all connections are open.
+void RaiseFileLimit() {
+  rlimit limit = {};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  limit.rlim_cur = limit.rlim_max;
+  (void)setrlimit(RLIMIT_NOFILE, &limit);
+}
+
 Status RunServe(CommandContext& context) {
+  RaiseFileLimit();
   if (!context.arguments.empty()) context.settings.model.path = context.arguments.front();
   const Settings& settings = context.settings;
   const auto places = static_cast<int>(settings.max_batch_size);

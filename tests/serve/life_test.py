@@ -2,7 +2,9 @@
 """A server from start to end: restarts, a crash, clients that go, draining, keys, addresses."""
 import os
 import pathlib
+import resource
 import signal
+import socket
 import subprocess
 import tempfile
 import unittest
@@ -69,6 +71,20 @@ class LifeTest(unittest.TestCase):
             self.assertGreater(server.metric('pages{state="used"}'), 0)
             stream.close()
             until(lambda: server.metric('pages{state="used"}') == 0)
+
+    def test_more_connections_than_the_shell_allows(self):
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (min(64, hard), hard))
+        try:
+            server = Server()
+        finally:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+        with server:
+            peers = [socket.create_connection((server.host, server.port)) for _ in range(min(100, hard - 64))]
+            server.chat("Is there room?", conversation="room")
+            self.assertGreater(server.metric("connections"), len(peers))
+            for peer in peers:
+                peer.close()
 
     def test_drain(self):
         with tempfile.TemporaryDirectory() as folder, Server(model=endless_model(folder)) as server:
