@@ -22,13 +22,26 @@ nlohmann::json ReadJson(const std::filesystem::path& path) {
   return nlohmann::json::parse(file);
 }
 
-std::optional<std::filesystem::path> DefaultModelPath() {
-  if (const char* path = std::getenv("MOORING_TEST_MODEL")) return path;
+namespace {
+
+// What $`variable` names, else the model of that name in the user's cache.
+std::optional<std::filesystem::path> PathOf(const char* variable, std::string_view name) {
+  if (const char* path = std::getenv(variable)) return path;
   const Result<ModelStore> store = ModelStore::OfThisUser();
   if (!store.ok()) return std::nullopt;
-  Result<std::filesystem::path> found = store->Resolve(std::string(kDefaultModelName));
+  Result<std::filesystem::path> found = store->Resolve(std::string(name));
   if (!found.ok()) return std::nullopt;
   return std::move(found).value();
+}
+
+}  // namespace
+
+std::optional<std::filesystem::path> DefaultModelPath() {
+  return PathOf("MOORING_TEST_MODEL", kDefaultModelName);
+}
+
+std::optional<std::filesystem::path> DefaultEncoderPath() {
+  return PathOf("MOORING_TEST_ENCODER", "all-minilm-l6-v2");
 }
 
 LoadedModel Load(const std::filesystem::path& path, const ModelOptions& options) {

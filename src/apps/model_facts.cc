@@ -18,12 +18,16 @@ struct ClassRule {
 };
 
 // By what stands in a name, the first that fits.
-constexpr std::array<ClassRule, 6> kClassRules = {{{"norm", "norms"},
-                                                   {"token_embd", "embedding"},
-                                                   {"ffn", "feed forward"},
-                                                   {"attn", "attention"},
-                                                   {"output", "output"},
-                                                   {"", "other"}}};
+constexpr std::array<ClassRule, 10> kClassRules = {{{"norm", "norms"},
+                                                    {"LayerNorm", "norms"},
+                                                    {"embeddings", "embedding"},
+                                                    {"attention", "attention"},
+                                                    {"dense", "feed forward"},
+                                                    {"token_embd", "embedding"},
+                                                    {"ffn", "feed forward"},
+                                                    {"attn", "attention"},
+                                                    {"output", "output"},
+                                                    {"", "other"}}};
 
 std::string_view ClassOf(std::string_view tensor) {
   for (const ClassRule& rule : kClassRules) {
@@ -48,7 +52,14 @@ ModelFacts FactsOf(const ModelFile& file) {
                       .architecture = TextValue(file, "general.architecture"),
                       .licence = TextValue(file, "general.license")};
   const Result<const Family*> family = FindFamily(file);
-  if (family.ok()) {
+  if (const EncoderFamily* encoder = FindEncoderFamily(file)) {
+    Result<EncoderArch> arch = encoder->read_arch(file);
+    if (arch.ok()) {
+      facts.encoder = std::move(arch).value();
+    } else {
+      facts.why_no_arch = arch.error().Message();
+    }
+  } else if (family.ok()) {
     Result<Arch> arch = (*family)->read_arch(file);
     if (arch.ok()) {
       facts.arch = std::move(arch).value();

@@ -28,8 +28,9 @@ struct ModelFacts {
   std::string title = {};         // general.name, or empty
   std::string architecture = {};  // as the file calls it
   std::string licence = {};
-  std::optional<Arch> arch = {};  // of a family that this build knows
-  std::string why_no_arch = {};   // otherwise
+  std::optional<Arch> arch = {};            // of a family that this build knows
+  std::optional<EncoderArch> encoder = {};  // of a sentence encoder that this build knows
+  std::string why_no_arch = {};             // of what is neither
   std::vector<TensorClass> classes = {};
   std::string weight_type = {};  // the type of most bytes: "Q4_1"
   uint64_t parameters = 0;

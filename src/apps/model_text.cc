@@ -5,6 +5,7 @@
 
 #include "base/files.h"
 #include "engine/vocab_from_file.h"
+#include "load/model_folder.h"
 #include "load/model_store.h"
 #include "load/open.h"
 
@@ -18,11 +19,18 @@ bool Exists(const std::string& path) {
   return std::filesystem::exists(path, ignored);
 }
 
+// A file, or a folder that holds a model: any other folder only happens to be called like one.
+bool IsModel(const std::string& path) {
+  std::error_code ignored;
+  return Exists(path) && (!std::filesystem::is_directory(path, ignored) ||
+                          Exists(path + "/" + std::string(kFolderConfig)));
+}
+
 }  // namespace
 
 Result<std::filesystem::path> ResolveModel(const std::string& name_or_path) {
   // A file needs no cache: this works where no folder for models can be.
-  if (Exists(name_or_path)) return std::filesystem::path(name_or_path);
+  if (IsModel(name_or_path)) return std::filesystem::path(name_or_path);
   MOORING_ASSIGN_OR_RETURN(const ModelStore store, ModelStore::OfThisUser());
   return store.Resolve(name_or_path);
 }

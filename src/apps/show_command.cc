@@ -1,4 +1,5 @@
 // show: what a model file holds.
+#include <algorithm>
 #include <array>
 #include <string>
 #include <utility>
@@ -11,6 +12,7 @@
 #include "engine/vocab_from_file.h"
 #include "load/model_store.h"
 #include "load/open.h"
+#include "model/encoder.h"
 #include "text/tokenizer.h"
 
 namespace mooring {
@@ -68,6 +70,16 @@ Json ArchJson(const Arch& arch) {
           {"trained_window", arch.trained_window}};
 }
 
+Json EncoderJson(const EncoderArch& arch) {
+  return {{"family", arch.family},
+          {"layers", arch.layer_count},
+          {"vector", arch.embed_dim},
+          {"feed_forward", arch.ffn_dim},
+          {"heads", arch.heads},
+          {"vocabulary", arch.vocab_size},
+          {"window", std::min(Encoder::kMostTokens, arch.positions)}};
+}
+
 Json ShowJson(const ModelFile& file, const ModelFacts& facts, const TextFacts& text, bool tensors) {
   Json json = {{"path", file.path().string()},       {"container", file.container()},
                {"bytes", file.file_bytes()},         {"name", facts.title},
@@ -75,6 +87,8 @@ Json ShowJson(const ModelFile& file, const ModelFacts& facts, const TextFacts& t
                {"parameters", facts.parameters}};
   if (facts.arch) {
     json["model"] = ArchJson(*facts.arch);
+  } else if (facts.encoder) {
+    json["encoder"] = EncoderJson(*facts.encoder);
   } else {
     json["fault"] = facts.why_no_arch;
   }
@@ -84,11 +98,13 @@ Json ShowJson(const ModelFile& file, const ModelFacts& facts, const TextFacts& t
                                {"parameters", group.parameters},
                                {"types", TypesText(group.bytes_per_type)}});
   }
-  json["tokenizer"] = {{"model", text.vocab.model},
-                       {"pre_tokenizer", text.vocab.pre},
-                       {"tokens", text.vocab.tokens.size()}};
-  if (!text.fault.empty()) json["tokenizer"]["fault"] = text.fault;
-  json["template"] = text.vocab.chat_template;
+  if (!facts.encoder) {
+    json["tokenizer"] = {{"model", text.vocab.model},
+                         {"pre_tokenizer", text.vocab.pre},
+                         {"tokens", text.vocab.tokens.size()}};
+    if (!text.fault.empty()) json["tokenizer"]["fault"] = text.fault;
+    json["template"] = text.vocab.chat_template;
+  }
   for (const auto& [name, source] : text.vocab.named_templates) {
     json["named_templates"][name] = source;
   }
@@ -115,6 +131,16 @@ void PrintArch(std::FILE* out, const Arch& arch) {
   Print(out, "window        trained on {} tokens\n", Grouped(arch.trained_window));
 }
 
+void PrintEncoder(std::FILE* out, const EncoderArch& arch) {
+  Print(out,
+        "kind          sentence encoder: finds what was said by its meaning; it cannot talk\n");
+  Print(out, "layers        {}\n", arch.layer_count);
+  Print(out, "vector        {} items, feed forward {}\n", arch.embed_dim, arch.ffn_dim);
+  Print(out, "heads         {} of {}\n", arch.heads, arch.head_dim());
+  Print(out, "window        {} tokens at most\n", std::min(Encoder::kMostTokens, arch.positions));
+  Print(out, "tokenizer     {} words\n", Grouped(arch.vocab_size));
+}
+
 void PrintShow(CommandContext& context, const ModelFile& file, const ModelFacts& facts,
                const TextFacts& text) {
   std::FILE* out = context.out;
@@ -126,14 +152,18 @@ void PrintShow(CommandContext& context, const ModelFile& file, const ModelFacts&
         CountText(facts.parameters));
   if (facts.arch) {
     PrintArch(out, *facts.arch);
+  } else if (facts.encoder) {
+    PrintEncoder(out, *facts.encoder);
   } else {
     Print(out, "not usable    {}\n", SafeText(facts.why_no_arch));
   }
   Print(out, "licence       {}\n", facts.licence.empty() ? "not stated" : SafeText(facts.licence));
-  Print(out, "tokenizer     {}, pre-tokenizer {}, {} tokens\n", SafeText(text.vocab.model),
-        text.vocab.pre.empty() ? "not named" : SafeText(text.vocab.pre),
-        Grouped(static_cast<int64_t>(text.vocab.tokens.size())));
-  if (!text.fault.empty()) Print(out, "not usable    {}\n", SafeText(text.fault));
+  if (!facts.encoder) {
+    Print(out, "tokenizer     {}, pre-tokenizer {}, {} tokens\n", SafeText(text.vocab.model),
+          text.vocab.pre.empty() ? "not named" : SafeText(text.vocab.pre),
+          Grouped(static_cast<int64_t>(text.vocab.tokens.size())));
+    if (!text.fault.empty()) Print(out, "not usable    {}\n", SafeText(text.fault));
+  }
   Print(out, "\n");
   Table table({"WEIGHTS", "TENSORS", "PARAMETERS", "TYPES"});
   for (const TensorClass& group : facts.classes) {
@@ -141,6 +171,7 @@ void PrintShow(CommandContext& context, const ModelFile& file, const ModelFacts&
                CountText(group.parameters), TypesText(group.bytes_per_type)});
   }
   table.Print(out, context.global.color);
+  if (facts.encoder) return;
   const std::string& source = text.vocab.chat_template;
   const bool full = context.Has("template");
   Print(out, "\n{}\n", Bold("CHAT TEMPLATE", context.global.color));

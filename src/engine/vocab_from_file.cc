@@ -5,6 +5,8 @@
 #include <limits>
 #include <string>
 
+#include "model/families.h"
+
 namespace mooring {
 namespace {
 
@@ -29,6 +31,8 @@ Result<std::optional<TokenId>> ReadId(const ModelFile& file, std::string_view na
 
 Result<VocabSpec> ReadVocab(const ModelFile& file) {
   const auto key = [](std::string_view name) { return std::string(kPrefix) + std::string(name); };
+  // An encoder has words of another kind; that it cannot talk says more than that they are missing.
+  if (FindEncoderFamily(file) != nullptr) return FindFamily(file).error();
   VocabSpec spec;
   MOORING_ASSIGN_OR_RETURN(spec.model, file.Get<std::string>(key("model")));
   MOORING_ASSIGN_OR_RETURN(spec.pre, file.GetOr<std::string>(key("pre"), ""));

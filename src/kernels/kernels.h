@@ -114,10 +114,18 @@ struct Kernels {
   // out[i] = x[i] / sqrt(mean(x^2) + epsilon) * weight[i]. In place allowed. (Zhang and Sennrich
   // 2019)
   void (*RmsNorm)(const float* x, const float* weight, float epsilon, int64_t count, float* out);
+  // out[i] = (x[i] - mean(x)) / sqrt(variance(x) + epsilon) * weight[i] + bias[i], the variance
+  // over all items. In place allowed. (Ba et al. 2016)
+  void (*LayerNorm)(const float* x, const float* weight, const float* bias, float epsilon,
+                    int64_t count, float* out);
   // x[i] += y[i].
   void (*Add)(const float* y, int64_t count, float* x);
   // out[i] = silu(gate[i]) * up[i]. In place allowed. (Shazeer 2020)
   void (*SwiGlu)(const float* gate, const float* up, int64_t count, float* out);
+  // out[i] = x[i] / 2 * (1 + erf(x[i] / sqrt(2))). In place allowed. (Hendrycks and Gimpel 2016)
+  void (*Gelu)(const float* x, int64_t count, float* out);
+  // x[i] = exp(x[i]) / sum(exp(x)). REQUIRES: count >= 1, finite values.
+  void (*Softmax)(int64_t count, float* x);
   // count a multiple of 32; blocks [count / 32].
   void (*QuantizeInt8)(const float* x, int64_t count, Int8Block* blocks);
   void (*QuantizeInt16)(const float* x, int64_t count, Int16Block* blocks);

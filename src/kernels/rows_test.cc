@@ -41,6 +41,88 @@ TEST_P(RowsTest, RmsNormOfZeros) {
   for (int64_t i = 0; i < 7; ++i) EXPECT_EQ(x[i], 0.0F);
 }
 
+// Against doubles: the mean and the sum of squares are each off by at most `count` roundings of
+// their items, and so are differences to the mean, in units of the largest |x|; the variance of
+// these inputs is far from zero.
+TEST_P(RowsTest, LayerNorm) {
+  for (const int64_t count : Counts(2)) {
+    Buffer<float> x = RandomFloats(random(), count, count % 5, 3.0F);
+    const Buffer<float> weight = RandomFloats(random(), count, (count + 2) % 3);
+    const Buffer<float> bias = RandomFloats(random(), count, (count + 1) % 4);
+    x[0] = 3.0F;
+    x[1] = -3.0F;
+    double sum = 0;
+    for (int64_t i = 0; i < count; ++i) sum += double{x[i]};
+    const double mean = sum / static_cast<double>(count);
+    double squares = 0;
+    for (int64_t i = 0; i < count; ++i) squares += (x[i] - mean) * (x[i] - mean);
+    const double inverse = 1.0 / std::sqrt(squares / static_cast<double>(count) + 1e-5);
+    Buffer<float> out(count, count % 3);
+    kernels().LayerNorm(x.data(), weight.data(), bias.data(), 1e-5F, count, out.data());
+    const Buffer<float> before = x;
+    kernels().LayerNorm(x.data(), weight.data(), bias.data(), 1e-5F, count, x.data());
+    const double relative = static_cast<double>(count + 8) * kFloatRounding;
+    for (int64_t i = 0; i < count; ++i) {
+      const double expected = (before[i] - mean) * inverse * weight[i] + bias[i];
+      const double size = 3.0 * inverse * std::abs(weight[i]) + std::abs(expected);
+      ASSERT_NEAR(out[i], expected, relative * size) << count << " " << i;
+      ASSERT_TRUE(SameBits(out[i], x[i])) << "in place: " << count << " " << i;
+    }
+  }
+}
+
+TEST_P(RowsTest, LayerNormOfEqualsIsTheBias) {
+  Buffer<float> x(19);
+  Buffer<float> ones(19);
+  x.Fill(0.5F);
+  ones.Fill(1.0F);
+  const Buffer<float> bias = RandomFloats(random(), 19);
+  kernels().LayerNorm(x.data(), ones.data(), bias.data(), 1e-12F, 19, x.data());
+  for (int64_t i = 0; i < 19; ++i) EXPECT_EQ(x[i], bias[i]);
+}
+
+// The integral is within 8e-8 of its own and three roundings more; so is the product, times |x|.
+TEST_P(RowsTest, Gelu) {
+  constexpr double kIntegral = 8e-8 + 4 * kFloatRounding;
+  for (const int64_t count : Counts(0)) {
+    Buffer<float> x = RandomFloats(random(), count, count % 4, 8.0F);
+    Buffer<float> out(count, count % 5);
+    kernels().Gelu(x.data(), count, out.data());
+    const Buffer<float> before = x;
+    kernels().Gelu(x.data(), count, x.data());
+    for (int64_t i = 0; i < count; ++i) {
+      const double v = before[i];
+      const double expected = 0.5 * v * std::erfc(-v / std::sqrt(2.0));
+      ASSERT_NEAR(out[i], expected, kIntegral * std::abs(v)) << count << " " << v;
+      ASSERT_TRUE(SameBits(out[i], x[i])) << "in place: " << count;
+    }
+  }
+  float extremes[5] = {-1000.0F, 1000.0F, 0.0F, -0.0F, kNaN};
+  kernels().Gelu(extremes, 5, extremes);
+  EXPECT_EQ(extremes[0], 0.0F);
+  EXPECT_EQ(extremes[1], 1000.0F);
+  EXPECT_EQ(extremes[2], 0.0F);
+  EXPECT_EQ(extremes[3], 0.0F);
+  EXPECT_TRUE(std::isnan(extremes[4]));
+}
+
+// Every exponential is within 2e-7 of its own plus the rounding of the difference to the largest
+// (at most 40 here); their sum has at most `count` roundings.
+TEST_P(RowsTest, Softmax) {
+  for (const int64_t count : Counts(1)) {
+    Buffer<float> x = RandomFloats(random(), count, count % 5, 20.0F);
+    const Buffer<float> before = x;
+    double sum = 0;
+    for (int64_t i = 0; i < count; ++i) sum += std::exp(double{x[i]});
+    kernels().Softmax(count, x.data());
+    const double relative = 4e-7 + static_cast<double>(count + 80) * kFloatRounding;
+    for (int64_t i = 0; i < count; ++i) {
+      const double expected = std::exp(double{before[i]}) / sum;
+      ASSERT_NEAR(x[i], expected, relative * expected + 1e-38) << count << " " << i;
+    }
+  }
+}
+
 TEST_P(RowsTest, AddIsExact) {
   for (const int64_t count : Counts(0)) {
     Buffer<float> x = RandomFloats(random(), count, count % 4);

@@ -57,6 +57,9 @@ TEST_P(SelectKernelsTest, SharesNoFunctionWithAnotherTable) {
     EXPECT_NE(kernels().RmsNorm, other->RmsNorm);
     EXPECT_NE(kernels().Add, other->Add);
     EXPECT_NE(kernels().SwiGlu, other->SwiGlu);
+    EXPECT_NE(kernels().LayerNorm, other->LayerNorm);
+    EXPECT_NE(kernels().Gelu, other->Gelu);
+    EXPECT_NE(kernels().Softmax, other->Softmax);
     EXPECT_NE(kernels().QuantizeInt8, other->QuantizeInt8);
     EXPECT_NE(kernels().QuantizeInt16, other->QuantizeInt16);
     EXPECT_NE(kernels().RoundRow, other->RoundRow);

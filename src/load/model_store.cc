@@ -52,6 +52,17 @@ std::optional<StoredModel> ModelFromJson(const std::string& name, const Json& en
                     .file = TextOf(entry, "file"),
                     .licence = TextOf(entry, "licence")};
   if (!IsSha256(model.sha256)) return std::nullopt;
+  const auto files = entry.find("files");
+  if (files == entry.end()) return model;
+  if (!files->is_object() || files->empty()) return std::nullopt;
+  for (const auto& [file_name, file] : files->items()) {
+    const auto file_bytes = file.is_object() ? file.find("bytes") : file.end();
+    if (!IsModelName(file_name) || !file.is_object() || file_bytes == file.end() ||
+        !file_bytes->is_number_unsigned() || !IsSha256(TextOf(file, "sha256"))) {
+      return std::nullopt;
+    }
+    model.files.push_back({file_name, TextOf(file, "sha256"), file_bytes->get<uint64_t>()});
+  }
   return model;
 }
 
@@ -128,9 +139,9 @@ Result<ModelStore> ModelStore::OfThisUser() {
 
 ModelStore::ModelStore(std::filesystem::path root) : root_(std::move(root)) {}
 
-std::filesystem::path ModelStore::PathOf(std::string_view sha256) const {
-  CHECK(IsSha256(sha256), "not a hash: {}", QuoteBytes(sha256));
-  return models_folder() / fmt::format("{}.gguf", sha256);
+std::filesystem::path ModelStore::PathOf(const StoredModel& model) const {
+  CHECK(IsSha256(model.sha256), "not a hash: {}", QuoteBytes(model.sha256));
+  return models_folder() / fmt::format("{}{}", model.sha256, model.is_folder() ? "" : ".gguf");
 }
 
 Result<ModelStore::Names> ModelStore::ReadNames() const {
@@ -161,6 +172,9 @@ Status ModelStore::WriteNames(const Names& names) const {
     entry["source"] = model.source;
     entry["file"] = model.file;
     if (!model.licence.empty()) entry["licence"] = model.licence;
+    for (const StoredFile& file : model.files) {
+      entry["files"][file.name] = {{"sha256", file.sha256}, {"bytes", file.bytes}};
+    }
   }
   // Paths may hold any bytes; JSON text may not.
   const std::string text = table.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
@@ -181,11 +195,15 @@ Result<std::filesystem::path> ModelStore::Resolve(const std::string& name_or_pat
   }
   MOORING_ASSIGN_OR_RETURN(const Names names, ReadNames());
   const auto found = names.find(StoredNameOf(name_or_path));
-  if (found == names.end()) return Unknown(name_or_path, names);
-  std::filesystem::path stored = PathOf(found->second.sha256);
+  if (found == names.end()) {
+    if (exists) return path;  // a folder
+    return Unknown(name_or_path, names);
+  }
+  std::filesystem::path stored = PathOf(found->second);
   if (std::filesystem::exists(stored, ignored)) return stored;
   return Error{.kind = ErrorKind::kNotFound,
-               .what = fmt::format("the file of model '{}' is gone", found->first),
+               .what = fmt::format("the {} of model '{}' is gone",
+                                   found->second.is_folder() ? "folder" : "file", found->first),
                .where = stored.string(),
                .remedy = fmt::format("mooring pull {}", found->second.source)};
 }
@@ -254,7 +272,7 @@ Status ModelStore::Add(const StoredModel& model) {
                  .remedy = fmt::format("mooring rm {}", model.name)};
   }
   MOORING_RETURN_IF_ERROR(WriteNames(names));
-  return before.sha256.empty() ? Status() : DeleteUnlessNamed(names, before.sha256);
+  return before.sha256.empty() ? Status() : DeleteUnlessNamed(names, before);
 }
 
 Status ModelStore::Remove(const std::string& name) {
@@ -266,19 +284,31 @@ Status ModelStore::Remove(const std::string& name) {
   MOORING_ASSIGN_OR_RETURN(names, ReadNames());
   const auto found = names.find(StoredNameOf(name));
   if (found == names.end()) return {};  // another process was quicker
-  const std::string sha256 = found->second.sha256;
+  const StoredModel gone = found->second;
   names.erase(found);
   MOORING_RETURN_IF_ERROR(WriteNames(names));
-  return DeleteUnlessNamed(names, sha256);
+  return DeleteUnlessNamed(names, gone);
 }
 
-Status ModelStore::DeleteUnlessNamed(const Names& names, const std::string& sha256) const {
+Status ModelStore::DeleteUnlessNamed(const Names& names, const StoredModel& gone) const {
+  const std::filesystem::path path = PathOf(gone);
   for (const auto& [name, model] : names) {
-    if (model.sha256 == sha256) return {};
+    if (PathOf(model) == path) return {};
   }
   std::error_code error;
-  std::filesystem::remove(PathOf(sha256), error);
-  if (error) return CacheError("cannot delete the model file", PathOf(sha256), error.value());
+  if (!gone.is_folder()) {
+    std::filesystem::remove(path, error);
+    if (error) return CacheError("cannot delete the model file", path, error.value());
+    return {};
+  }
+  // Under another name first: whoever is stopped here leaves no half of a model behind.
+  std::filesystem::path aside = path;
+  aside += ".old";
+  std::filesystem::remove_all(aside, error);
+  std::filesystem::rename(path, aside, error);
+  if (error == std::errc::no_such_file_or_directory) return {};
+  if (!error) std::filesystem::remove_all(aside, error);
+  if (error) return CacheError("cannot delete the model folder", path, error.value());
   return {};
 }
 

@@ -28,7 +28,7 @@ StoredModel Put(ModelStore& store, const std::string& name, char digit,
   StoredModel model{
       .name = name, .sha256 = std::string(64, digit), .bytes = 3, .source = source, .file = "x"};
   EXPECT_TRUE(store.MakeFolders().ok());
-  std::ofstream(store.PathOf(model.sha256)) << "abc";
+  std::ofstream(store.PathOf(model)) << "abc";
   const Status added = store.Add(model);
   EXPECT_TRUE(added.ok()) << added.error().Message();
   return model;
@@ -74,9 +74,9 @@ TEST(ModelStore, AddsListsResolvesRemoves) {
   const StoredModel b = Put(store, "b", 'b');
   const StoredModel a = Put(store, "a", 'a');
   EXPECT_THAT(NamesIn(store), ElementsAre("a", "b"));
-  EXPECT_EQ(store.Resolve("a").value(), store.PathOf(a.sha256));
+  EXPECT_EQ(store.Resolve("a").value(), store.PathOf(a));
   EXPECT_TRUE(store.Remove("a").ok());
-  EXPECT_FALSE(std::filesystem::exists(store.PathOf(a.sha256)));
+  EXPECT_FALSE(std::filesystem::exists(store.PathOf(a)));
   EXPECT_EQ(store.Resolve("a").error().kind, ErrorKind::kNotFound);
   EXPECT_EQ(store.Remove("a").error().kind, ErrorKind::kNotFound);
   EXPECT_EQ(store.Remove("../a").error().kind, ErrorKind::kUsage);
@@ -90,9 +90,34 @@ TEST(ModelStore, KeepsAFileWhileANameIsLeft) {
   const StoredModel model = Put(store, "one", 'c');
   Put(store, "two", 'c');
   EXPECT_TRUE(store.Remove("one").ok());
-  EXPECT_TRUE(std::filesystem::exists(store.PathOf(model.sha256)));
+  EXPECT_TRUE(std::filesystem::exists(store.PathOf(model)));
   EXPECT_TRUE(store.Remove("two").ok());
-  EXPECT_FALSE(std::filesystem::exists(store.PathOf(model.sha256)));
+  EXPECT_FALSE(std::filesystem::exists(store.PathOf(model)));
+}
+
+TEST(ModelStore, KeepsAFolderAsOneModel) {
+  const TestFolder folder;
+  ModelStore store(folder.path());
+  const StoredModel model{
+      .name = "folder",
+      .sha256 = std::string(64, '7'),
+      .bytes = 5,
+      .files = {{"a.json", std::string(64, '8'), 2}, {"weights", std::string(64, '7'), 3}}};
+  const auto path = store.PathOf(model);
+  std::filesystem::create_directories(path);
+  std::ofstream(path / "weights") << "abc";
+  ASSERT_TRUE(store.Add(model).ok());
+  EXPECT_EQ(path.filename(), std::string(64, '7'));
+  EXPECT_EQ(store.Resolve("folder").value(), path);
+  const auto found = store.Find("folder").value();
+  ASSERT_TRUE(found && found->is_folder());
+  ASSERT_EQ(found->files.size(), 2U);
+  EXPECT_EQ(found->files[0].name, "a.json");
+  EXPECT_EQ(found->files[1].sha256, std::string(64, '7'));
+  EXPECT_EQ(found->files[1].bytes, 3U);
+  EXPECT_TRUE(store.Remove("folder").ok());
+  EXPECT_FALSE(std::filesystem::exists(path));
+  EXPECT_TRUE(NamesIn(store).empty());
 }
 
 TEST(ModelStore, GivesANameToOneSourceOnly) {
@@ -107,7 +132,7 @@ TEST(ModelStore, GivesANameToOneSourceOnly) {
   EXPECT_EQ(refused.error().kind, ErrorKind::kUsage);
   EXPECT_EQ(refused.error().remedy, "mooring rm m");
   Put(store, "m", '3', "pip:m");
-  EXPECT_FALSE(std::filesystem::exists(store.PathOf(old.sha256)));
+  EXPECT_FALSE(std::filesystem::exists(store.PathOf(old)));
 }
 
 TEST(ModelStore, ResolvesPathsBeforeNames) {
@@ -139,7 +164,7 @@ TEST(ModelStore, FindsTheCatalogueModelByBothNames) {
   Put(store, std::string(kDefaultModelName), 'e');
   EXPECT_TRUE(store.Resolve("smollm2").ok());
   EXPECT_TRUE(store.Resolve("smollm2-135m-instruct").ok());
-  std::filesystem::remove(store.PathOf(std::string(64, 'e')));
+  std::filesystem::remove(store.PathOf({.sha256 = std::string(64, 'e')}));
   EXPECT_THAT(store.Resolve("smollm2").error().Message(), HasSubstr("is gone"));
 }
 
@@ -152,7 +177,10 @@ TEST(ModelStore, RefusesDamagedTables) {
        {std::string("{"), std::string("[]"), std::string("{\"a\": 1}"), std::string(),
         std::string(R"({"a": {"sha256": "../../etc/passwd", "bytes": 1}})"),
         R"({"../a": {"sha256": ")" + good_hash + R"(", "bytes": 1}})",
-        R"({"a": {"sha256": ")" + good_hash + R"(", "bytes": -1}})"}) {
+        R"({"a": {"sha256": ")" + good_hash + R"(", "bytes": -1}})",
+        R"({"a": {"bytes": 1, "files": {"../b": {"bytes": 1, "sha256": ")" + good_hash +
+            R"("}}, "sha256": ")" + good_hash + R"("}})",
+        R"({"a": {"bytes": 1, "files": {"b": 1}, "sha256": ")" + good_hash + R"("}})"}) {
     folder.Write("models/names.json", text);
     const auto listed = store.List();
     ASSERT_FALSE(listed.ok()) << text;

@@ -7,11 +7,14 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <utility>
 
 #include "load/gguf.h"
 #include "load/mapped_file.h"
+#include "load/model_folder.h"
 #include "load/quote.h"
+#include "load/safetensors.h"
 
 namespace mooring {
 namespace {
@@ -39,15 +42,17 @@ std::string Describe(std::string_view start) {
   for (const Container& container : kForeign) {
     if (start.starts_with(container.magic)) return std::string(container.name);
   }
-  // safetensors: a length as u64, then a JSON object.
-  if (start.size() > 8 && start[8] == '{')
-    return "a safetensors file, which this build cannot read";
+  if (LooksLikeSafetensors(std::as_bytes(std::span(start)))) {
+    return "weights alone; name the folder that holds them with config.json and vocab.txt";
+  }
   return fmt::format("a file that starts with {}", QuoteBytes(start.substr(0, 8)));
 }
 
 }  // namespace
 
 Result<std::unique_ptr<ModelFile>> OpenModelFile(const std::filesystem::path& path) {
+  std::error_code ignored;
+  if (std::filesystem::is_directory(path, ignored)) return ReadModelFolder(path);
   MOORING_ASSIGN_OR_RETURN(MappedFile file, MappedFile::Open(path));
   constexpr size_t kStartBytes = 32;
   const std::span<const std::byte> bytes = file.bytes();
@@ -57,7 +62,7 @@ Result<std::unique_ptr<ModelFile>> OpenModelFile(const std::filesystem::path& pa
   return Error{.kind = ErrorKind::kModelInvalid,
                .what = "not a model file that this build can read",
                .where = fmt::format("{}, magic at byte 0", path.string()),
-               .expected = "'GGUF'",
+               .expected = "'GGUF', or a folder of safetensors",
                .found = Describe(start)};
 }
 

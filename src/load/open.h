@@ -1,4 +1,5 @@
-// Opens a model file of any container this build can read, told apart by its first bytes.
+// Opens a model of any container this build can read: a file, told apart by its first bytes, or a
+// folder (load/model_folder.h).
 //
 // Thread rule: pure function of the file.
 #ifndef MOORING_LOAD_OPEN_H_

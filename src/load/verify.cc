@@ -8,10 +8,22 @@
 #include "load/quote.h"
 
 namespace mooring {
+namespace {
+
+Error OtherFile(const std::filesystem::path& path, const std::string& wanted, std::string found) {
+  return Error{.kind = ErrorKind::kFaultFound,
+               .what = "the model file is not the one that was expected",
+               .where = path.string(),
+               .expected = "SHA-256 " + wanted,
+               .found = std::move(found),
+               .remedy = "remove it and pull it again"};
+}
+
+}  // namespace
 
 Result<VerifyReport> VerifyModelFile(const std::filesystem::path& path,
                                      const std::optional<std::string>& sha256,
-                                     const StepFunction& step) {
+                                     const StepFunction& step, std::span<const StoredFile> files) {
   if (sha256.has_value() && !IsSha256(*sha256)) {
     return Error{.kind = ErrorKind::kUsage,
                  .what = "not a SHA-256",
@@ -30,14 +42,17 @@ Result<VerifyReport> VerifyModelFile(const std::filesystem::path& path,
     report.tensor_bytes += static_cast<uint64_t>(tensor.view.bytes());
     ++report.tensors_per_type[tensor.view.dtype];
   }
-  MOORING_ASSIGN_OR_RETURN(report.sha256, Sha256OfFile(path, step));
+  // Of a folder the weights, then what stands beside them.
+  MOORING_ASSIGN_OR_RETURN(report.sha256, Sha256OfFile(file->path(), step));
   if (sha256.has_value() && report.sha256 != *sha256) {
-    return Error{.kind = ErrorKind::kFaultFound,
-                 .what = "the model file is not the one that was expected",
-                 .where = path.string(),
-                 .expected = "SHA-256 " + *sha256,
-                 .found = report.sha256,
-                 .remedy = "remove it and pull it again"};
+    return OtherFile(file->path(), *sha256, report.sha256);
+  }
+  for (const StoredFile& part : files) {
+    const std::filesystem::path at = path / part.name;
+    if (at == file->path()) continue;
+    MOORING_ASSIGN_OR_RETURN(std::string found, Sha256OfFile(at));
+    if (found != part.sha256) return OtherFile(at, part.sha256, std::move(found));
+    report.file_bytes += part.bytes;
   }
   return report;
 }

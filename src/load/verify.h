@@ -1,5 +1,5 @@
 // Checks a model file without loading it: the whole directory under the reader's limits, and the
-// hash of every byte.
+// hash of every byte; of a model that is a folder, of every file.
 //
 // Thread rule: pure function of the file.
 #ifndef MOORING_LOAD_VERIFY_H_
@@ -9,9 +9,11 @@
 #include <filesystem>
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 
 #include "base/result.h"
+#include "load/model_store.h"
 #include "load/sha256.h"
 #include "tensor/dtype.h"
 
@@ -22,18 +24,19 @@ struct VerifyReport {
   std::string container = {};     // "GGUF v3"
   std::string architecture = {};  // empty when the file names none
   uint64_t file_bytes = 0;
-  std::string sha256 = {};
+  std::string sha256 = {};  // of the file; of a folder that of its weights
   uint64_t key_count = 0;
   uint64_t tensor_count = 0;
   uint64_t tensor_bytes = 0;
   std::map<DType, uint64_t> tensors_per_type = {};
 };
 
-// Errors: those of OpenModelFile; kFaultFound when the hash is not `sha256`; kInterrupted when
-// `step` says so.
+// `files`: those that a folder must have. Errors: those of OpenModelFile; kFaultFound when a hash
+// is not the wanted one; kInterrupted when `step` says so.
 Result<VerifyReport> VerifyModelFile(const std::filesystem::path& path,
                                      const std::optional<std::string>& sha256 = std::nullopt,
-                                     const StepFunction& step = {});
+                                     const StepFunction& step = {},
+                                     std::span<const StoredFile> files = {});
 
 }  // namespace mooring
 

@@ -43,6 +43,22 @@ struct Arch {
   int64_t kv_dim() const { return int64_t{kv_heads} * head_dim; }
 };
 
+// A sentence encoder's: attention that looks both ways, layer norms behind the residuals, learned
+// positions, GELU.
+struct EncoderArch {
+  std::string family;  // as the file calls it
+  int64_t vocab_size = 0;
+  int64_t embed_dim = 0;
+  int64_t ffn_dim = 0;
+  int64_t positions = 0;  // most tokens that it has positions for
+  int64_t segments = 0;   // kinds of text that it can tell apart; the first is used
+  int heads = 0;
+  int layer_count = 0;
+  float norm_epsilon = 0.0F;
+
+  int head_dim() const { return static_cast<int>(embed_dim / heads); }
+};
+
 }  // namespace mooring
 
 #endif  // MOORING_MODEL_ARCH_H_

@@ -133,6 +133,63 @@ Result<Arch> ReadLlama(const ModelFile& file) {
   return arch;
 }
 
+// BERT and those built like it (MiniLM, as sentence encoders use it).
+Result<EncoderArch> ReadBert(const ModelFile& file) {
+  constexpr int64_t kMaxDim = 1 << 16;
+  constexpr int64_t kMaxHeads = 256;
+  EncoderArch arch;
+  arch.family = "bert";
+  MOORING_ASSIGN_OR_RETURN(arch.vocab_size, GetCount(file, "vocab_size", 1, int64_t{1} << 20));
+  MOORING_ASSIGN_OR_RETURN(arch.embed_dim, GetCount(file, "hidden_size", 1, kMaxDim));
+  MOORING_ASSIGN_OR_RETURN(arch.ffn_dim, GetCount(file, "intermediate_size", 1, kMaxDim));
+  MOORING_ASSIGN_OR_RETURN(arch.positions, GetCount(file, "max_position_embeddings", 2, 1 << 20));
+  MOORING_ASSIGN_OR_RETURN(arch.segments, GetCount(file, "type_vocab_size", 2, 1024));
+  MOORING_ASSIGN_OR_RETURN(const int64_t layers, GetCount(file, "num_hidden_layers", 1, 256));
+  MOORING_ASSIGN_OR_RETURN(const int64_t heads,
+                           GetCount(file, "num_attention_heads", 1, kMaxHeads));
+  arch.layer_count = static_cast<int>(layers);
+  arch.heads = static_cast<int>(heads);
+  if (arch.embed_dim % heads != 0) {
+    return Unsupported(file, "num_attention_heads",
+                       fmt::format("a divisor of the hidden size {}", arch.embed_dim),
+                       fmt::format("{}", heads));
+  }
+  MOORING_ASSIGN_OR_RETURN(const double epsilon, file.Get<double>("layer_norm_eps"));
+  if (!(epsilon > 0.0 && epsilon < 1.0)) {
+    return Unsupported(file, "layer_norm_eps", "more than 0 and less than 1",
+                       fmt::format("{}", epsilon));
+  }
+  arch.norm_epsilon = static_cast<float>(epsilon);
+  MOORING_ASSIGN_OR_RETURN(const std::string act, file.GetOr<std::string>("hidden_act", "gelu"));
+  if (act != "gelu") return Unsupported(file, "hidden_act", "gelu", act);
+  MOORING_ASSIGN_OR_RETURN(const std::string positions,
+                           file.GetOr<std::string>("position_embedding_type", "absolute"));
+  if (positions != "absolute") {
+    return Unsupported(file, "position_embedding_type", "absolute", positions);
+  }
+  return arch;
+}
+
+constexpr std::array<EncoderFamily, 1> kEncoderFamilies = {{
+    {"bert",
+     &ReadBert,
+     {.prefix = "bert.",
+      .embedding = "embeddings.word_embeddings.weight",
+      .positions = "embeddings.position_embeddings.weight",
+      .segments = "embeddings.token_type_embeddings.weight",
+      .embedding_norm = "embeddings.LayerNorm",
+      .query = "encoder.layer.{}.attention.self.query",
+      .key = "encoder.layer.{}.attention.self.key",
+      .value = "encoder.layer.{}.attention.self.value",
+      .attention_output = "encoder.layer.{}.attention.output.dense",
+      .attention_norm = "encoder.layer.{}.attention.output.LayerNorm",
+      .up = "encoder.layer.{}.intermediate.dense",
+      .down = "encoder.layer.{}.output.dense",
+      .ffn_norm = "encoder.layer.{}.output.LayerNorm",
+      .weight = ".weight",
+      .bias = ".bias"}},
+}};
+
 constexpr std::array<Family, 1> kFamilies = {{
     {"llama",
      &ReadLlama,
@@ -163,7 +220,23 @@ Result<const Family*> FindFamily(const ModelFile& file) {
     if (!known.empty()) known += ", ";
     known += family.name;
   }
+  if (FindEncoderFamily(file) != nullptr) {
+    return Error{.kind = ErrorKind::kModelInvalid,
+                 .what = "this is a sentence encoder: it serves the memory and cannot talk",
+                 .where = fmt::format("{}, {}", file.path().string(), key),
+                 .expected = known,
+                 .found = name,
+                 .remedy = "name it with memory.encoder, and a model that talks as the model"};
+  }
   return Unsupported(file, key, known, name);
+}
+
+const EncoderFamily* FindEncoderFamily(const ModelFile& file) {
+  const auto name = file.GetOr<std::string>("general.architecture", "");
+  for (const EncoderFamily& family : kEncoderFamilies) {
+    if (name.ok() && family.name == *name) return &family;
+  }
+  return nullptr;
 }
 
 }  // namespace mooring

@@ -32,10 +32,34 @@ struct Family {
   TensorNames names;
 };
 
+// The same for sentence encoders. Names may have a word in front of them all, `prefix`.
+struct EncoderTensorNames {
+  std::string_view prefix;
+  std::string_view embedding;  // [vocab, embed]
+  std::string_view positions;  // [positions, embed]
+  std::string_view segments;   // [segments, embed]
+  std::string_view embedding_norm;
+  std::string_view query, key, value, attention_output;
+  std::string_view attention_norm;
+  std::string_view up, down;
+  std::string_view ffn_norm;
+  // Behind each of the above from embedding_norm on.
+  std::string_view weight, bias;
+};
+
+struct EncoderFamily {
+  std::string_view name;
+  Result<EncoderArch> (*read_arch)(const ModelFile& file);
+  EncoderTensorNames names;
+};
+
 std::span<const Family> Families();
 
-// kModelInvalid naming the known families when the file is of none of them.
+// kModelInvalid naming the known families when the file is of none of them; of a sentence encoder
+// it says that that cannot talk.
 Result<const Family*> FindFamily(const ModelFile& file);
+// Null when the file is of no family of sentence encoders.
+const EncoderFamily* FindEncoderFamily(const ModelFile& file);
 
 }  // namespace mooring
 

@@ -56,6 +56,28 @@ double LogSumExp(const float* x, int64_t count) {
   return static_cast<double>(largest) + __builtin_log(sum);
 }
 
+void Softmax(int64_t count, float* x) {
+  const Vec::F shift = Vec::Set(LargestOf(x, count));
+  const int64_t whole = count / Vec::kLanes * Vec::kLanes;
+  const int rest = static_cast<int>(count - whole);
+  Vec::F sum = Vec::Zero();
+  for (int64_t i = 0; i < whole; i += Vec::kLanes) {
+    const Vec::F e = Exp(Vec::Sub(Vec::Load(x + i), shift));
+    Vec::Store(x + i, e);
+    sum = Vec::Add(sum, e);
+  }
+  if (rest > 0) {
+    const Vec::F e = Exp(Vec::Sub(LoadTail(x + whole, rest), shift));
+    Vec::Store(x + whole, e, rest);
+    sum = Vec::Add(sum, e);
+  }
+  const Vec::F inverse = Vec::Set(1.0F / Vec::Sum(sum));
+  for (int64_t i = 0; i < whole; i += Vec::kLanes) {
+    Vec::Store(x + i, Vec::Mul(Vec::Load(x + i), inverse));
+  }
+  if (rest > 0) Vec::Store(x + whole, Vec::Mul(Vec::Load(x + whole, rest), inverse), rest);
+}
+
 }  // namespace
 }  // namespace mooring::MOORING_ISA
 

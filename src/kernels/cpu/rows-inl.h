@@ -45,6 +45,38 @@ void RmsNorm(const float* x, const float* weight, float epsilon, int64_t count, 
   }
 }
 
+void LayerNorm(const float* x, const float* weight, const float* bias, float epsilon, int64_t count,
+               float* out) {
+  // What lies behind the end must not count as far from the mean.
+  const int64_t whole = count / Vec::kLanes * Vec::kLanes;
+  const int rest = RestOf(count, whole);
+  Vec::F sum = Vec::Zero();
+  for (int64_t i = 0; i < whole; i += Vec::kLanes) sum = Vec::Add(sum, Vec::Load(x + i));
+  if (rest > 0) sum = Vec::Add(sum, Vec::Load(x + whole, rest));
+  const Vec::F mean = Vec::Set(Vec::Sum(sum) / static_cast<float>(count));
+  Vec::F squares = Vec::Zero();
+  for (int64_t i = 0; i < whole; i += Vec::kLanes) {
+    const Vec::F v = Vec::Sub(Vec::Load(x + i), mean);
+    squares = Vec::Fma(v, v, squares);
+  }
+  if (rest > 0) {
+    const Vec::F v = Vec::Select(Vec::LaneRange(0, rest - 1),
+                                 Vec::Sub(Vec::Load(x + whole, rest), mean), Vec::Zero());
+    squares = Vec::Fma(v, v, squares);
+  }
+  const float variance = Vec::Sum(squares) / static_cast<float>(count);
+  const Vec::F inverse = Vec::Set(1.0F / __builtin_sqrtf(variance + epsilon));
+  for (int64_t i = 0; i < whole; i += Vec::kLanes) {
+    const Vec::F v = Vec::Mul(Vec::Sub(Vec::Load(x + i), mean), inverse);
+    Vec::Store(out + i, Vec::Fma(v, Vec::Load(weight + i), Vec::Load(bias + i)));
+  }
+  if (rest > 0) {
+    const Vec::F v = Vec::Mul(Vec::Sub(Vec::Load(x + whole, rest), mean), inverse);
+    Vec::Store(out + whole,
+               Vec::Fma(v, Vec::Load(weight + whole, rest), Vec::Load(bias + whole, rest)), rest);
+  }
+}
+
 void Add(const float* y, int64_t count, float* x) {
   int64_t i = 0;
   for (; i + Vec::kLanes <= count; i += Vec::kLanes) {
@@ -69,6 +101,32 @@ void SwiGlu(const float* gate, const float* up, int64_t count, float* out) {
   if (i < count) {
     const int rest = RestOf(count, i);
     Vec::Store(out + i, SwiGluLanes(Vec::Load(gate + i, rest), Vec::Load(up + i, rest)), rest);
+  }
+}
+
+// x times the normal distribution's integral up to x. With q the part beyond |x|, that is x - x q
+// or x q. q = erfc(|x| / sqrt(2)) / 2 is within 8e-8 (Abramowitz and Stegun 7.1.26, halved).
+[[gnu::always_inline]] inline Vec::F GeluLanes(Vec::F x) {
+  const Vec::F z = Vec::Mul(Vec::Abs(x), Vec::Set(0.70710678118654752F));
+  const Vec::F t = Vec::Div(Vec::Set(1.0F), Vec::Fma(z, Vec::Set(0.3275911F), Vec::Set(1.0F)));
+  Vec::F p = Vec::Set(0.5F * 1.061405429F);
+  p = Vec::Fma(p, t, Vec::Set(0.5F * -1.453152027F));
+  p = Vec::Fma(p, t, Vec::Set(0.5F * 1.421413741F));
+  p = Vec::Fma(p, t, Vec::Set(0.5F * -0.284496736F));
+  p = Vec::Fma(p, t, Vec::Set(0.5F * 0.254829592F));
+  const Vec::F q = Vec::Mul(Vec::Mul(p, t), Exp(Vec::Sub(Vec::Zero(), Vec::Mul(z, z))));
+  const Vec::F beyond = Vec::Mul(x, q);
+  return Vec::Select(Vec::Below(x, Vec::Zero()), beyond, Vec::Sub(x, beyond));
+}
+
+void Gelu(const float* x, int64_t count, float* out) {
+  int64_t i = 0;
+  for (; i + Vec::kLanes <= count; i += Vec::kLanes) {
+    Vec::Store(out + i, GeluLanes(Vec::Load(x + i)));
+  }
+  if (i < count) {
+    const int rest = RestOf(count, i);
+    Vec::Store(out + i, GeluLanes(Vec::Load(x + i, rest)), rest);
   }
 }
 

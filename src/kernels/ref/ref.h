@@ -40,8 +40,12 @@ void DequantizeQ4_1(const std::byte* row, int64_t count, float* out);
 // NOLINTEND(readability-identifier-naming)
 
 void RmsNorm(const float* x, const float* weight, float epsilon, int64_t count, float* out);
+void LayerNorm(const float* x, const float* weight, const float* bias, float epsilon, int64_t count,
+               float* out);
 void Add(const float* y, int64_t count, float* x);
 void SwiGlu(const float* gate, const float* up, int64_t count, float* out);
+void Gelu(const float* x, int64_t count, float* out);
+void Softmax(int64_t count, float* x);
 void QuantizeInt8(const float* x, int64_t count, Int8Block* blocks);
 void QuantizeInt16(const float* x, int64_t count, Int16Block* blocks);
 void RoundRow(DType dtype, const float* x, int64_t count, float* out);
