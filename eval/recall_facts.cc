@@ -196,13 +196,13 @@ double RecallFactsReport::Retention() const {
 
 Result<RecallFactsReport> MeasureRecallOfFacts(
     Engine& engine, const ChatTemplate& chat_template, const TermTable& terms,
-    std::string_view filler, const RecallFactsOptions& options,
+    const Meaning& meaning, std::string_view filler, const RecallFactsOptions& options,
     FunctionRef<void(int64_t done, int64_t total)> on_progress) {
   const double started = MonotonicSeconds();
   RecallFactsReport report;
   for (uint64_t talk_number = 0; std::ssize(report.items) < options.items; ++talk_number) {
     MOORING_ASSIGN_OR_RETURN(Dialogue dialogue, Dialogue::Create(&engine, &chat_template, {}));
-    dialogue.Remember(&terms);
+    dialogue.Remember(&terms, meaning);
     FactTalk talk(&engine, std::move(dialogue), filler, options, talk_number);
     MOORING_RETURN_IF_ERROR(talk.Build());
     for (const Fact& fact : talk.facts()) {

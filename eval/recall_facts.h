@@ -18,6 +18,7 @@
 #include "base/function_ref.h"
 #include "base/result.h"
 #include "engine/engine.h"
+#include "talk/long_memory.h"
 #include "talk/term_table.h"
 #include "text/chat_template.h"
 
@@ -62,7 +63,7 @@ struct RecallFactsReport {
 // too short for the distance; what Dialogue says otherwise.
 Result<RecallFactsReport> MeasureRecallOfFacts(
     Engine& engine, const ChatTemplate& chat_template, const TermTable& terms,
-    std::string_view filler, const RecallFactsOptions& options,
+    const Meaning& meaning, std::string_view filler, const RecallFactsOptions& options,
     FunctionRef<void(int64_t done, int64_t total)> on_progress);
 
 }  // namespace mooring

@@ -308,7 +308,8 @@ TEST_F(LongMemoryTest, WithoutItNothingComesBack) {
 
 TEST_F(LongMemoryTest, TakenUpAgainItFindsTheSame) {
   Dialogue dialogue = Talk();
-  DialogueState state = {.system = dialogue.system(), .system_is_new = false, .turns = {}};
+  DialogueState state = {
+      .system = dialogue.system(), .system_is_new = false, .turns = {}, .vectors = {}};
   for (size_t i = 0; i < dialogue.turn_count(); ++i) state.turns.push_back(dialogue.turn(i));
   const auto id = engine_->Fork(dialogue.id());
   ASSERT_TRUE(id.ok());
@@ -319,6 +320,41 @@ TEST_F(LongMemoryTest, TakenUpAgainItFindsTheSame) {
   ASSERT_EQ(found.size(), expected.size());
   EXPECT_EQ(found[0].range, expected[0].range);
   EXPECT_EQ(LogTokens(again), LogTokens(dialogue));
+}
+
+// An encoder for which all texts with a letter of "QXZ" are alike.
+TEST_F(LongMemoryTest, WhatItsTextsMeanIsKeptBesideTheTalk) {
+  int encoded = 0;
+  std::vector<float> vector;
+  const Meaning meaning = {2, 1, [&](std::string_view text) -> std::span<const float> {
+                             ++encoded;
+                             const bool fact = text.find_first_of("QXZ") != std::string_view::npos;
+                             vector = fact ? std::vector<float>{1, 0} : std::vector<float>{0, 1};
+                             return vector;
+                           }};
+  Dialogue dialogue = Start("Be brief.");
+  dialogue.Remember(&*terms_, meaning);
+  Exchange(dialogue, "My gate code is QXZ.", "Noted.");
+  for (int i = 0; i < 10; ++i) Exchange(dialogue, "0123 4567", "89 89 89");
+  const auto found = Ask(dialogue, "Z?");
+  ASSERT_EQ(found.size(), 1U);
+  EXPECT_EQ(dialogue.UserTurnOf(found[0].range.from), 1);
+  const std::vector<SpanVector> vectors = dialogue.vectors();
+  EXPECT_EQ(vectors.size(), 11U);
+
+  DialogueState state = {
+      .system = dialogue.system(), .system_is_new = false, .turns = {}, .vectors = vectors};
+  for (size_t i = 0; i < dialogue.turn_count(); ++i) state.turns.push_back(dialogue.turn(i));
+  const auto id = engine_->Fork(dialogue.id());
+  ASSERT_TRUE(id.ok());
+  Dialogue again(engine_.get(), &*template_, *id, std::move(state));
+  EXPECT_EQ(again.vectors(), vectors);
+  again.Remember(&*terms_, meaning);
+  EXPECT_EQ(again.vectors(), vectors) << "also before anything is said";
+  encoded = 0;
+  (void)Ask(again, "0123");
+  EXPECT_EQ(encoded, 2) << "the round of the question, and the message";
+  EXPECT_EQ(again.vectors().size(), 12U);
 }
 
 TEST_F(LongMemoryTest, AForkRemembersAndLeavesTheOriginalAlone) {

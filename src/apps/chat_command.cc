@@ -174,7 +174,7 @@ Status RunChatOn(CommandContext& context, std::FILE* input) {
   if (!options.file.empty() && !options.fresh && std::filesystem::exists(options.file, ignored)) {
     AdoptWindow(options.file, &context.settings);
   }
-  MOORING_ASSIGN_OR_RETURN(const Runtime runtime, LoadRuntime(context, {}));
+  MOORING_ASSIGN_OR_RETURN(const Runtime runtime, LoadRuntime(context, {.encoder = true}));
   MOORING_ASSIGN_OR_RETURN(const std::unique_ptr<OngoingChat> chat,
                            OngoingChat::Open(&context, &runtime, std::move(options)));
   MOORING_ASSIGN_OR_RETURN(const std::unique_ptr<LineReader> reader,

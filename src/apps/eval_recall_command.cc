@@ -60,6 +60,7 @@ Json JsonOf(const RecallFactsReport& report, const Runtime& runtime,
           {"window", runtime.engine->options().window.capacity},
           {"distance", options.distance},
           {"seed", options.seed},
+          {"encoder", runtime.encoder_name},
           {"wordings", options.tuning_wordings ? "tuning" : "report"},
           {"items", report.items.size()},
           {"accuracy", report.Accuracy(&RecallItem::with_recall)},
@@ -106,7 +107,8 @@ Status RunEvalRecall(CommandContext& context) {
   options.tuning_wordings = context.Has("tuning");
   options.interrupted = context.interrupted;
   MOORING_ASSIGN_OR_RETURN(const std::string filler, ReadText(context.arguments[0]));
-  MOORING_ASSIGN_OR_RETURN(const Runtime runtime, LoadRuntime(context, {.conversations = 2}));
+  MOORING_ASSIGN_OR_RETURN(const Runtime runtime,
+                           LoadRuntime(context, {.conversations = 2, .encoder = true}));
   if (runtime.terms == nullptr) {
     return Error{.kind = ErrorKind::kUsage,
                  .what = "nothing comes back with these settings",
@@ -122,11 +124,11 @@ Status RunEvalRecall(CommandContext& context) {
   std::optional<Result<RecallFactsReport>> report;
   {
     ProgressLine line(context.err, !context.global.quiet, ProgressUnit::kTokens);
-    report.emplace(MeasureRecallOfFacts(*runtime.engine, *runtime.chat_template, *runtime.terms,
-                                        filler, options, [&line](int64_t done, int64_t total) {
-                                          line.Update("asking", static_cast<uint64_t>(done),
-                                                      static_cast<uint64_t>(total));
-                                        }));
+    report.emplace(MeasureRecallOfFacts(
+        *runtime.engine, *runtime.chat_template, *runtime.terms, runtime.meaning(), filler, options,
+        [&line](int64_t done, int64_t total) {
+          line.Update("asking", static_cast<uint64_t>(done), static_cast<uint64_t>(total));
+        }));
   }
   if (!report->ok()) return report->error();
   if (context.global.json) {

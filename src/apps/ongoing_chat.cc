@@ -47,7 +47,9 @@ Result<std::unique_ptr<OngoingChat>> OngoingChat::Open(CommandContext* context,
                            LoadConversation(chosen.file, runtime->engine.get(),
                                             runtime->chat_template.get(), chat->identity_));
   chat->dialogue_.emplace(std::move(restored.dialogue));
-  if (runtime->terms != nullptr) chat->dialogue_->Remember(runtime->terms.get());
+  if (runtime->terms != nullptr) {
+    chat->dialogue_->Remember(runtime->terms.get(), runtime->meaning());
+  }
   chat->sampler_ = restored.sampler;
   chat->restored_ = true;
   if (chosen.system && chosen.system != chat->dialogue_->system()) {

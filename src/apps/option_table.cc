@@ -112,6 +112,11 @@ constexpr std::array kOptions = {
            .reals = {.low = 0, .high = 0.5},
            .field = +[](S& s) -> double& { return s.memory.recall; },
            .help = "share of the window for what a question calls back; 0: off"},
+    Option{.key = "memory.encoder",
+           .flag = "encoder",
+           .value_name = "NAME",
+           .field = +[](S& s) -> std::string& { return s.memory.encoder; },
+           .help = "what finds things said by their meaning: a name, a folder, or none"},
     Option{
         .key = "memory.key_value",
         .flag = "kv",

@@ -1,6 +1,7 @@
 #include "apps/runtime.h"
 
 #include <fmt/format.h>
+#include <xxhash.h>
 
 #include <algorithm>
 #include <array>
@@ -8,6 +9,7 @@
 #include <limits>
 #include <utility>
 
+#include "apps/model_identity.h"
 #include "apps/model_text.h"
 #include "apps/plan_report.h"
 #include "base/process_memory.h"
@@ -15,6 +17,7 @@
 #include "engine/vocab_from_file.h"
 #include "load/open.h"
 #include "load/sha256.h"
+#include "talk/span_vectors.h"
 
 namespace mooring {
 namespace {
@@ -116,6 +119,31 @@ void CheckPrecision(const Model& model, std::vector<std::string>* warnings) {
       "floats");
 }
 
+// The encoder of the memory, or none with the warning why: a talk goes on without it.
+void LoadEncoder(const Settings& settings, Runtime* runtime) {
+  const std::string& name = settings.memory.encoder;
+  if (name == "none") return;
+  const auto open = [&]() -> Result<std::unique_ptr<TextEncoder>> {
+    MOORING_ASSIGN_OR_RETURN(const std::filesystem::path path, ResolveModel(name));
+    MOORING_ASSIGN_OR_RETURN(std::unique_ptr<TextEncoder> encoder,
+                             TextEncoder::Open(path, runtime->backend.get()));
+    if (encoder->dim() <= kMaxVectorDim) return encoder;
+    return Error{.kind = ErrorKind::kModelInvalid,
+                 .what = "the vectors of the encoder are too long",
+                 .where = path.string(),
+                 .expected = fmt::format("at most {} items", kMaxVectorDim),
+                 .found = fmt::format("{}", encoder->dim())};
+  };
+  auto encoder = open();
+  if (encoder.ok()) {
+    runtime->encoder = std::move(encoder).value();
+    runtime->encoder_name = name;
+    return;
+  }
+  runtime->warnings.push_back(
+      fmt::format("what was said is found by its words only: {}", encoder.error().Message()));
+}
+
 std::string Mebibytes(uint64_t bytes) {
   return fmt::format("{:.1f} MiB", static_cast<double>(bytes) / (1 << 20));
 }
@@ -169,12 +197,20 @@ Result<Runtime> LoadRuntime(const CommandContext& context, const RuntimeNeeds& n
                            Engine::Create(runtime.model.get(), runtime.tokenizer.get(), options));
   if (needs.chat_template && options.window.recalled > 0) {
     runtime.terms = std::make_unique<const TermTable>(*runtime.tokenizer);
+    if (needs.encoder) LoadEncoder(settings, &runtime);
   }
   if (context.Has("explain-plan")) {
     PrintPlan(context.err, context.global.color, settings, runtime);
   }
   ReturnFreedMemory();  // what the tables of the vocabulary were made from
   return runtime;
+}
+
+Meaning Runtime::meaning() const {
+  if (encoder == nullptr) return {};
+  const std::string fingerprint = ModelFingerprint(encoder->encoder().file());
+  return {encoder->dim(), XXH3_64bits(fingerprint.data(), fingerprint.size()),
+          [it = encoder.get()](std::string_view text) { return it->Encode(text); }};
 }
 
 std::string Runtime::Description() const {
@@ -191,7 +227,9 @@ std::string Runtime::Description() const {
       KeyValueName(options.key_value), options.window.capacity, options.window.anchors,
       options.policy,
       options.window.recalled > 0
-          ? fmt::format(", up to {} for what comes back", options.window.recalled)
+          ? fmt::format(
+                ", up to {} for what comes back, by {}", options.window.recalled,
+                encoder == nullptr ? "its words" : "words and meaning (" + encoder_name + ")")
           : "",
       Mebibytes(memory.weights), Mebibytes(memory.pages),
       Mebibytes(memory.workspace + memory.tables));
@@ -201,7 +239,7 @@ Result<Dialogue> OpenDialogue(const Runtime& runtime, SystemText system) {
   MOORING_ASSIGN_OR_RETURN(
       Dialogue dialogue,
       Dialogue::Create(runtime.engine.get(), runtime.chat_template.get(), std::move(system)));
-  if (runtime.terms != nullptr) dialogue.Remember(runtime.terms.get());
+  if (runtime.terms != nullptr) dialogue.Remember(runtime.terms.get(), runtime.meaning());
   return dialogue;
 }
 

@@ -13,9 +13,11 @@
 #include "apps/settings.h"
 #include "base/result.h"
 #include "engine/engine.h"
+#include "engine/text_encoder.h"
 #include "kernels/backend.h"
 #include "model/model.h"
 #include "talk/dialogue.h"
+#include "talk/long_memory.h"
 #include "talk/term_table.h"
 #include "text/chat_template.h"
 #include "text/tokenizer.h"
@@ -27,6 +29,7 @@ struct RuntimeNeeds {
   int step_rows = 128;
   int logit_rows = 1;
   bool chat_template = true;  // false: a model without a usable template is fine
+  bool encoder = false;       // true: what was said is to be found by its meaning, too
 };
 
 struct Runtime {
@@ -36,9 +39,13 @@ struct Runtime {
   std::unique_ptr<const Tokenizer> tokenizer;
   std::unique_ptr<ChatTemplate> chat_template;  // null when not needed
   std::unique_ptr<const TermTable> terms;       // null where nothing is called back
+  std::unique_ptr<TextEncoder> encoder;         // null: what is called back is found by its words
+  std::string encoder_name = "none";            // what the user called it
   std::unique_ptr<Engine> engine;
   std::vector<std::string> warnings;  // a clipped window, a CPU in place of a GPU
 
+  // Refers to the encoder.
+  Meaning meaning() const;
   // A few lines: model, precision, kernels, threads, window, memory. For a person.
   std::string Description() const;
 };

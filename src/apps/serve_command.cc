@@ -79,9 +79,10 @@ Status RunServe(CommandContext& context) {
   const auto places = static_cast<int>(settings.max_batch_size);
   MOORING_ASSIGN_OR_RETURN(const std::filesystem::path state, StateOf(context));
   MOORING_ASSIGN_OR_RETURN(const std::unique_ptr<Store> store, Store::Open({.folder = state}));
-  MOORING_ASSIGN_OR_RETURN(
-      const Runtime runtime,
-      LoadRuntime(context, {.conversations = places, .logit_rows = places, .chat_template = true}));
+  MOORING_ASSIGN_OR_RETURN(const Runtime runtime, LoadRuntime(context, {.conversations = places,
+                                                                        .logit_rows = places,
+                                                                        .chat_template = true,
+                                                                        .encoder = true}));
   for (const std::string& warning : runtime.warnings) {
     Print(context.err, "warning: {}\n", SafeText(warning));
   }
@@ -92,6 +93,7 @@ Status RunServe(CommandContext& context) {
              .snapshots = state / "snapshots",
              .numerics = NumericsOf(runtime),
              .terms = runtime.terms.get(),
+             .meaning = runtime.meaning(),
              .model = runtime.model_name,
              .identity = identity});
   MOORING_ASSIGN_OR_RETURN(const std::unique_ptr<Server> server,

@@ -37,7 +37,8 @@ struct Settings {
     std::string policy = "recall";
     std::optional<int64_t> anchors;  // auto: two pages under recall where there is room, else 4
     double recall = 0.125;           // share of the window for what comes back; 0: off
-    std::string key_value = "auto";  // auto | int8 | fp16 | f32
+    std::string encoder = "all-minilm-l6-v2";  // a name, a folder, or none: by words only
+    std::string key_value = "auto";            // auto | int8 | fp16 | f32
   } memory;
 
   struct Sampling {

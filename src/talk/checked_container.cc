@@ -97,7 +97,8 @@ std::string BuildContainer(std::span<const ContainerSection> sections) {
 
 Result<std::vector<std::string_view>> OpenContainer(std::string_view bytes,
                                                     const std::string& where,
-                                                    std::span<const std::string_view> tags) {
+                                                    std::span<const std::string_view> tags,
+                                                    size_t optional) {
   MOORING_RETURN_IF_ERROR(CheckHeader(bytes.substr(0, kHeaderBytes), bytes.size(), where));
   if (bytes.size() < kHeaderBytes + sizeof(uint64_t)) {
     return Corrupt(where, "length", "a header and a checksum",
@@ -113,12 +114,12 @@ Result<std::vector<std::string_view>> OpenContainer(std::string_view bytes,
   ByteReader reader(content.substr(kMagic.size() + sizeof(uint32_t) + sizeof(uint64_t)));
   const auto count = reader.Number<uint32_t>();
   reader.Number<uint32_t>();
-  if (count != tags.size()) {
+  if (count > tags.size() || count + optional < tags.size()) {
     return Corrupt(where, "section count", fmt::format("{}", tags.size()),
                    fmt::format("{}", count));
   }
   std::vector<std::string_view> bodies;
-  for (const std::string_view tag : tags) {
+  for (const std::string_view tag : tags.first(count)) {
     const std::string_view found_tag = reader.Bytes(kTagBytes);
     reader.Number<uint32_t>();
     const auto body_bytes = reader.Number<uint64_t>();
@@ -140,6 +141,7 @@ Result<std::vector<std::string_view>> OpenContainer(std::string_view bytes,
     return Corrupt(where, "end", "nothing behind the last section",
                    fmt::format("{} bytes more", reader.left()));
   }
+  bodies.resize(tags.size());
   return bodies;
 }
 

@@ -26,11 +26,13 @@ struct ContainerSection {
 std::string BuildContainer(std::span<const ContainerSection> sections);
 
 // The bodies of the sections with exactly these tags in this order, borrowed from `bytes`, after
-// every checksum has been verified. kModelInvalid names the place, expected and found; another
-// version is kConfig. `where` is what errors call the file.
+// every checksum has been verified; up to `optional` of the last may be missing, and their bodies
+// are then empty. kModelInvalid names the place, expected and found; another version is kConfig.
+// `where` is what errors call the file.
 Result<std::vector<std::string_view>> OpenContainer(std::string_view bytes,
                                                     const std::string& where,
-                                                    std::span<const std::string_view> tags);
+                                                    std::span<const std::string_view> tags,
+                                                    size_t optional = 0);
 
 // A regular file whose header and length fit, read whole. kNotFound, kUsage for what is no file,
 // kModelInvalid for another kind of file or a truncated one.

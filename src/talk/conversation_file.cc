@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <nlohmann/json.hpp>
 #include <string_view>
@@ -10,11 +11,14 @@
 #include "base/files.h"
 #include "talk/byte_stream.h"
 #include "talk/checked_container.h"
+#include "talk/memory_events.h"
 
 namespace mooring {
 namespace {
 
-constexpr std::array<std::string_view, 6> kTags = {"IDEN", "SETT", "SAMP", "TURN", "TLOG", "WIND"};
+// The last is missing in files of the time before there was an encoder.
+constexpr std::array<std::string_view, 7> kTags = {"IDEN", "SETT", "SAMP", "TURN",
+                                                   "TLOG", "WIND", "VECS"};
 
 struct SavedLog {
   std::vector<TokenId> tokens;
@@ -188,9 +192,28 @@ bool ReadLog(std::string_view body, SavedLog* log) {
   return true;
 }
 
+std::string WriteVectors(const Dialogue& dialogue) {
+  std::string out;
+  ByteWriter writer(&out);
+  for (const SpanVector& vector : dialogue.vectors()) {
+    writer.Text(EventOf(vector.range.from, vector).bytes);
+  }
+  return out;
+}
+
+bool ReadVectors(std::string_view body, std::vector<SpanVector>* vectors) {
+  ByteReader reader(body);
+  std::vector<MemoryEvent> events;
+  while (reader.ok() && reader.left() > 0) events.push_back({.at = {}, .bytes = reader.Text()});
+  Result<MemoryNotes> notes = NotesOf(events);
+  if (!reader.complete() || !notes.ok()) return false;
+  *vectors = std::move(notes->vectors);
+  return std::ranges::is_sorted(*vectors, {}, [](const SpanVector& one) { return one.range.from; });
+}
+
 Result<SavedConversation> Parse(std::string_view bytes, const std::string& where) {
   MOORING_ASSIGN_OR_RETURN(const std::vector<std::string_view> bodies,
-                           OpenContainer(bytes, where, kTags));
+                           OpenContainer(bytes, where, kTags, 1));
   SavedConversation saved;
   ConversationFileInfo& info = saved.info;
   info.version = kContainerVersion;
@@ -203,6 +226,7 @@ Result<SavedConversation> Parse(std::string_view bytes, const std::string& where
   if (!ReadTurns(bodies[3], info.log_tokens, &saved.dialogue)) return Unusable(where, kTags[3]);
   for (const TurnRecord& turn : saved.dialogue.turns)
     info.turn_count += turn.role == "user" ? 1 : 0;
+  if (!ReadVectors(bodies[6], &saved.dialogue.vectors)) return Unusable(where, kTags[6]);
   saved.snapshot = bodies[5];
   return saved;
 }
@@ -280,7 +304,9 @@ Status SaveConversation(const std::filesystem::path& path, const Engine& engine,
                                              WriteTurns(dialogue), WriteLog(conversation->log())};
   std::vector<ContainerSection> sections;
   for (size_t i = 0; i < bodies.size(); ++i) sections.push_back({kTags[i], bodies[i]});
-  sections.push_back({kTags.back(), snapshot});
+  const std::string vectors = WriteVectors(dialogue);
+  sections.push_back({kTags[5], snapshot});
+  sections.push_back({kTags[6], vectors});
   const std::string file = BuildContainer(sections);
   return WriteFileAtomically(path, std::as_bytes(std::span(file)));
 }
@@ -299,7 +325,7 @@ Result<RestoredConversation> LoadConversation(const std::filesystem::path& path,
   }
   if (!SameLog(engine->Find(*id)->log(), saved.log)) {
     engine->Close(*id);
-    return Unusable(path.string(), kTags.back());
+    return Unusable(path.string(), kTags[5]);
   }
   return RestoredConversation{Dialogue(engine, chat_template, *id, std::move(saved.dialogue)),
                               saved.sampler};

@@ -85,7 +85,7 @@ Result<Dialogue> Dialogue::Create(Engine* engine, const ChatTemplate* chat_templ
                                   SystemText system) {
   MOORING_ASSIGN_OR_RETURN(const ConversationId id, engine->Open());
   return Dialogue(engine, chat_template, id,
-                  {.system = std::move(system), .system_is_new = true, .turns = {}});
+                  {.system = std::move(system), .system_is_new = true, .turns = {}, .vectors = {}});
 }
 
 Dialogue::Dialogue(Engine* engine, const ChatTemplate* chat_template, ConversationId id,
@@ -94,7 +94,8 @@ Dialogue::Dialogue(Engine* engine, const ChatTemplate* chat_template, Conversati
       chat_template_(chat_template),
       id_(id),
       system_(std::move(state.system)),
-      system_is_new_(state.system_is_new) {
+      system_is_new_(state.system_is_new),
+      kept_vectors_(std::move(state.vectors)) {
   for (const TurnRecord& turn : state.turns) AddTurn(turn.role, turn.text, turn.from, turn.to);
 }
 
@@ -107,6 +108,7 @@ Dialogue::Dialogue(Dialogue&& other) noexcept
       turns_(std::move(other.turns_)),
       texts_(std::move(other.texts_)),
       memory_(std::move(other.memory_)),
+      kept_vectors_(std::move(other.kept_vectors_)),
       indexed_turns_(other.indexed_turns_) {}
 
 Dialogue::~Dialogue() {
@@ -115,8 +117,9 @@ Dialogue::~Dialogue() {
 
 Result<Dialogue> Dialogue::Fork() const {
   MOORING_ASSIGN_OR_RETURN(const ConversationId id, engine_->Fork(id_));
-  Dialogue fork(engine_, chat_template_, id,
-                {.system = system_, .system_is_new = system_is_new_, .turns = {}});
+  Dialogue fork(
+      engine_, chat_template_, id,
+      {.system = system_, .system_is_new = system_is_new_, .turns = {}, .vectors = kept_vectors_});
   fork.turns_ = turns_;
   fork.texts_ = texts_;
   fork.memory_ = memory_;
@@ -134,11 +137,8 @@ TurnRecord Dialogue::turn(size_t i) const {
     record.text = kept->second;
     return record;
   }
-  const TokenLog& log = engine_->Find(id_)->log();
-  const Tokenizer& tokenizer = engine_->tokenizer();
-  for (LogIndex at = turn.text_from; at < turn.text_to; at = at + 1) {
-    if (!tokenizer.IsSpecial(log.token(at))) record.text += tokenizer.PieceBytes(log.token(at));
-  }
+  record.text =
+      Spelled(engine_->Find(id_)->log(), engine_->tokenizer(), {turn.text_from, turn.text_to});
   return record;
 }
 
@@ -205,11 +205,15 @@ bool Dialogue::RecordMessage(std::string_view text, LogIndex from, LogIndex to, 
   return true;
 }
 
-void Dialogue::Remember(const TermTable* terms) {
+void Dialogue::Remember(const TermTable* terms, Meaning meaning) {
   const int64_t most = LongMemory::MostTokens(engine_->options().window);
   if (most == 0) return;
-  memory_.emplace(terms, most);
+  memory_.emplace(&engine_->tokenizer(), terms, most, std::move(meaning));
   indexed_turns_ = 0;
+}
+
+std::vector<SpanVector> Dialogue::vectors() const {
+  return memory_ && kept_vectors_.empty() ? memory_->VectorsFrom(0) : kept_vectors_;
 }
 
 int64_t Dialogue::UserTurnOf(LogIndex index) const {
@@ -227,7 +231,7 @@ void Dialogue::IndexRounds() {
     const Turn& turn = turns_[indexed_turns_];
     messages.push_back({turn.role, {turn.from, turn.to}, {turn.text_from, turn.text_to}});
   }
-  memory_->Add(engine_->Find(id_)->log(), messages);
+  memory_->Add(engine_->Find(id_)->log(), messages, std::exchange(kept_vectors_, {}));
 }
 
 Result<TurnRequest> Dialogue::Begin(std::string_view text, TurnRequest request) {
@@ -237,7 +241,7 @@ Result<TurnRequest> Dialogue::Begin(std::string_view text, TurnRequest request) 
   // A new message ends the round before.
   IndexRounds();
   if (!request.found.empty()) return request;
-  for (const FoundSpan& found : memory_->FindFor(*engine_->Find(id_), engine_->tokenizer(), text)) {
+  for (const FoundSpan& found : memory_->FindFor(*engine_->Find(id_), text)) {
     request.found.push_back(found.span);
   }
   return request;

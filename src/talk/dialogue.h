@@ -44,6 +44,7 @@ struct DialogueState {
   SystemText system;
   bool system_is_new = true;  // not said to the model yet
   std::vector<TurnRecord> turns;
+  std::vector<SpanVector> vectors;  // that its memory had
 };
 
 // Submits a turn and steps the engine until it has ended; a set `*interrupted` (may be null)
@@ -81,13 +82,15 @@ class Dialogue {
   int64_t user_turns() const;
 
   // From now on what has left the window is found again by messages that ask for it, and what was
-  // said so far is indexed. `terms` (of the engine's tokenizer) outlives this. Does nothing where
-  // the window has no room for what comes back.
-  void Remember(const TermTable* terms);
+  // said so far is indexed. `terms` (of the engine's tokenizer) and what `meaning` refers to
+  // outlive this. Does nothing where the window has no room for what comes back.
+  void Remember(const TermTable* terms, Meaning meaning = {});
   // Turns it off again: nothing is called back, and what was indexed is gone.
   void Forget() { memory_.reset(); }
   // Null unless Remember turned it on.
   const LongMemory* memory() const { return memory_ ? &*memory_ : nullptr; }
+  // Those of its memory, also before that was turned on: what DialogueState has of them.
+  std::vector<SpanVector> vectors() const;
   // Which message of the user, counted from 1, the round of the token at `index` began with.
   int64_t UserTurnOf(LogIndex index) const;
 
@@ -144,6 +147,8 @@ class Dialogue {
   std::deque<Turn> turns_;
   std::map<size_t, std::string> texts_;  // by index into turns_
   std::optional<LongMemory> memory_;
+  std::vector<SpanVector>
+      kept_vectors_;          // from before this was taken up again; until memory_ has them
   size_t indexed_turns_ = 0;  // of turns_, those that memory_ has
 };
 

@@ -264,7 +264,8 @@ void Host::Begin(const std::shared_ptr<Turn>& turn) {
 std::optional<ResidentMemory> Host::NewMemory() const {
   const int64_t most = LongMemory::MostTokens(engine_->options().window);
   if (options_.terms == nullptr || most == 0) return std::nullopt;
-  return ResidentMemory{.index = LongMemory(options_.terms, most)};
+  return ResidentMemory{
+      .index = LongMemory(&engine_->tokenizer(), options_.terms, most, options_.meaning)};
 }
 
 // What the message of this turn is about is looked for among the rounds before it.
@@ -274,7 +275,7 @@ void Host::Remember(Turn& turn, TurnRequest* request) {
   const Conversation& conversation = *engine_->Find(turn.resident->id);
   memory->IndexSaid(conversation.log());
   request->message_start = true;
-  turn.found = memory->index.FindFor(conversation, engine_->tokenizer(), turn.spans.back().text);
+  turn.found = memory->index.FindFor(conversation, turn.spans.back().text);
   for (const FoundSpan& found : turn.found) request->found.push_back(found.span);
 }
 
@@ -285,6 +286,10 @@ void Host::KeepSaid(Turn& turn, TurnFinish* finish) {
   const Conversation& conversation = *engine_->Find(resident.id);
   const TokenLog& log = conversation.log();
   if (!resident.memory) return;
+  for (const SpanVector& vector : resident.memory->index.VectorsFrom(resident.memory->stored)) {
+    finish->events.push_back(EventOf(turn.log_from, vector));
+  }
+  resident.memory->stored = resident.memory->index.index().span_count();
   for (const JournalEntry& entry : conversation.journal()) {
     if (entry.message < turn.log_from) continue;
     if (entry.message >= log.end()) {

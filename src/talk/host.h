@@ -117,6 +117,7 @@ struct HostOptions {
   uint64_t snapshot_bytes = uint64_t{2} << 30;
   std::string numerics = {};         // what numbers depend on beside the identity
   const TermTable* terms = nullptr;  // outlives the host; null: nothing is called back
+  Meaning meaning = {};              // what it refers to outlives the host; runs on its thread
   std::string model = {};            // a new conversation is noted with these
   std::string identity = {};
 };

@@ -160,8 +160,9 @@ Status Host::LoadMemory(Store& store, Turn& turn, std::vector<MessageRange> said
   // The last round may go on.
   const auto last = std::ranges::find(said.rbegin(), said.rend(), "user", &MessageRange::role);
   const auto open = last == said.rend() ? said.begin() : last.base() - 1;
-  turn.memory->said.assign(said.begin(), open);
-  turn.memory->IndexSaid(turn.log);
+  // An answer that was asked for once more has kept some twice.
+  std::ranges::stable_sort(notes.vectors, {}, [](const SpanVector& one) { return one.range.from; });
+  turn.memory->IndexAgain(turn.log, {said.begin(), open}, notes.vectors);
   turn.memory->said.assign(open, said.end());
   return {};
 }

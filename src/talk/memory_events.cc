@@ -3,13 +3,15 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <string>
+#include <utility>
 
 #include "talk/byte_stream.h"
 
 namespace mooring {
 namespace {
 
-enum class Kind : uint8_t { kPlanBeforeMessage, kPlanBehindAnchors, kRecalled };
+enum class Kind : uint8_t { kPlanBeforeMessage, kPlanBehindAnchors, kRecalled, kVector };
 
 MemoryEvent Start(Kind kind, LogIndex at, const LogRange& range) {
   MemoryEvent event = {.at = at, .bytes = {}};
@@ -33,6 +35,14 @@ MemoryEvent EventOf(const RecallNote& note) {
   return event;
 }
 
+MemoryEvent EventOf(LogIndex message, const SpanVector& vector) {
+  MemoryEvent event = Start(Kind::kVector, message, vector.range);
+  ByteWriter writer(&event.bytes);
+  writer.Number(vector.encoder);
+  writer.Text({reinterpret_cast<const char*>(vector.row.data()), vector.row.size()});
+  return event;
+}
+
 Result<MemoryNotes> NotesOf(std::span<const MemoryEvent> events) {
   MemoryNotes notes;
   for (const MemoryEvent& event : events) {
@@ -41,17 +51,26 @@ Result<MemoryNotes> NotesOf(std::span<const MemoryEvent> events) {
     const uint64_t from = reader.Varint();
     const uint64_t tokens = reader.Varint();
     const double score = kind == Kind::kRecalled ? reader.Number<double>() : 0.0;
+    SpanVector vector;
+    if (kind == Kind::kVector) {
+      vector.encoder = reader.Number<uint64_t>();
+      const std::string row = reader.Text();
+      vector.row.assign(row.begin(), row.end());
+    }
     constexpr uint64_t kMost = uint64_t{1} << 62;
-    if (!reader.complete() || kind > Kind::kRecalled || from >= kMost || tokens >= kMost ||
+    if (!reader.complete() || kind > Kind::kVector || from >= kMost || tokens >= kMost ||
         !std::isfinite(score)) {
       return Error{.kind = ErrorKind::kModelInvalid,
                    .what = "the store is damaged",
                    .where = fmt::format("an event of memory at token {}", event.at.value),
-                   .expected = "a plan, or what it brought back"};
+                   .expected = "a plan, what it brought back, or a vector"};
     }
     const LogIndex first = {static_cast<int64_t>(from)};
     const LogRange range = {first, first + static_cast<int64_t>(tokens)};
-    if (kind == Kind::kRecalled) {
+    if (kind == Kind::kVector) {
+      vector.range = range;
+      notes.vectors.push_back(std::move(vector));
+    } else if (kind == Kind::kRecalled) {
       notes.recalled.push_back({event.at, range, score});
     } else {
       notes.journal.push_back({event.at, {range, kind == Kind::kPlanBehindAnchors}});

@@ -1,5 +1,5 @@
-// What the store keeps of a conversation's memory, as bytes: the entries of its plan journal, and
-// what a message brought back into view. docs/store.md has the bytes.
+// What the store keeps of a conversation's memory, as bytes: the entries of its plan journal, what
+// a message brought back into view, and the vectors of what was said. docs/store.md has the bytes.
 //
 // Thread rule: pure functions.
 #ifndef MOORING_TALK_MEMORY_EVENTS_H_
@@ -10,6 +10,7 @@
 
 #include "base/result.h"
 #include "engine/plan_journal.h"
+#include "talk/long_memory.h"
 #include "talk/stored.h"
 
 namespace mooring {
@@ -26,10 +27,13 @@ struct RecallNote {
 struct MemoryNotes {
   PlanJournal journal;
   std::vector<RecallNote> recalled;
+  std::vector<SpanVector> vectors;
 };
 
 MemoryEvent EventOf(const JournalEntry& entry);
 MemoryEvent EventOf(const RecallNote& note);
+// Of the message at `message`, which ended the round of the span.
+MemoryEvent EventOf(LogIndex message, const SpanVector& vector);
 // In the order of the events. kModelInvalid for bytes that no EventOf made.
 Result<MemoryNotes> NotesOf(std::span<const MemoryEvent> events);
 

@@ -109,6 +109,11 @@ class Recall {
   SpanId span_count() const { return static_cast<SpanId>(spans_.size()); }
   bool forgotten(SpanId span) const { return spans_[span].forgotten; }
   LogRange range(SpanId span) const { return spans_[span].range; }
+  // The span's vector as it is kept: [vector_dim], or empty where there is none. Added again as
+  // floats it gives the same.
+  std::span<const int8_t> row(SpanId span) const {
+    return vectors_.has(span) ? vectors_.row(span) : std::span<const int8_t>();
+  }
   // All memory that the index holds on the heap; never above max_bytes after Add.
   uint64_t bytes() const;
 

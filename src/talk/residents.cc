@@ -29,6 +29,14 @@ void ResidentMemory::IndexSaid(const TokenLog& log) {
   said.clear();
 }
 
+void ResidentMemory::IndexAgain(const TokenLog& log, std::span<const MessageRange> again,
+                                std::span<const SpanVector> vectors) {
+  if (again.empty()) return;
+  index.AddAgain(log, again, vectors);
+  indexed = again.back().all.to;
+  stored = index.index().span_count();
+}
+
 Resident* Residents::Find(std::string_view conversation, std::string_view tip) {
   const auto found = std::ranges::find_if(residents_, [&](const Resident& resident) {
     return !resident.busy && resident.conversation == conversation && resident.tip == tip;

@@ -14,6 +14,7 @@
 #include <functional>
 #include <list>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -49,9 +50,13 @@ struct ResidentMemory {
   LongMemory index;
   std::vector<MessageRange> said = {};  // since the last round that was indexed
   LogIndex indexed = {};                // where that ended
+  SpanId stored = 0;                    // spans whose vectors the store has
 
   // A new message of the user ends the round before.
   void IndexSaid(const TokenLog& log);
+  // What was said and indexed before, from the vectors that were kept of it. Any thread.
+  void IndexAgain(const TokenLog& log, std::span<const MessageRange> again,
+                  std::span<const SpanVector> vectors);
 };
 
 struct Resident {

@@ -6,6 +6,14 @@
 
 namespace mooring {
 
+std::string Spelled(const TokenLog& log, const Tokenizer& tokenizer, const LogRange& range) {
+  std::string text;
+  for (LogIndex at = range.from; at < range.to; at = at + 1) {
+    if (!tokenizer.IsSpecial(log.token(at))) text += tokenizer.PieceBytes(log.token(at));
+  }
+  return text;
+}
+
 std::optional<LogRange> FindSpelled(const TokenLog& log, const Tokenizer& tokenizer,
                                     const LogRange& message, std::string_view text) {
   if (text.empty()) return LogRange{message.from, message.from};

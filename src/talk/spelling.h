@@ -13,6 +13,9 @@
 
 namespace mooring {
 
+// What the tokens of `range` spell, special ones apart.
+std::string Spelled(const TokenLog& log, const Tokenizer& tokenizer, const LogRange& range);
+
 // The tokens within `message` that spell exactly `text`: its first place there, or its last.
 // Nothing when its ends are inside tokens, or no tokens spell it (a template trims words). An empty
 // text stands at the front.
