@@ -30,11 +30,43 @@ inline constexpr std::array<FactWording, 4> kReportWordings = {{
     {"I want you to remember my {0}, it is {1}.", "I will.", "I need my {0}, what is it?"},
 }};
 
-// Things that have a number of four digits.
-inline constexpr std::array<std::string_view, 12> kFactSubjects = {
-    "gate code",   "locker number", "badge number",  "garage code",
-    "room number", "suitcase code", "member number", "ticket number",
-    "alarm code",  "desk number",   "parcel number", "bike lock code"};
+// A thing that has a number of four digits, and who asks for it in other words: no word of meaning
+// is that of the subject or of a way to say the fact.
+struct FactSubject {
+  std::string_view name;
+  std::string_view tuning;
+  std::string_view report;
+};
+
+inline constexpr std::array<FactSubject, 12> kFactSubjects = {{
+    {"gate code", "Which digits open the entrance of the yard?",
+     "What do I type at the entrance to the courtyard?"},
+    {"locker number", "In which cupboard at the gym did I leave the sports shoes?",
+     "Which box at the swimming pool holds the clothes?"},
+    {"badge number", "What is printed on the card that I wear at work?",
+     "Which digits are on the company pass?"},
+    {"garage code", "How do I get to where the car is parked?",
+     "What must I press so that the door in front of the car lifts?"},
+    {"room number", "Which hotel door leads to the bed?", "Where in the hotel am I sleeping?"},
+    {"suitcase code", "How can I open the luggage?",
+     "What do I dial to get at the travel clothes?"},
+    {"member number", "Under which digits does the club list me?",
+     "Which digits do they ask for when I enter the club?"},
+    {"ticket number", "Which digits stand on the slip for the train?",
+     "What is printed on the train pass?"},
+    {"alarm code", "How do I silence the siren at home?",
+     "What stops the burglar siren when I come in?"},
+    {"desk number", "Where do I sit at the office?", "Which table at the office is for me?"},
+    {"parcel number", "How do I track what the mail is bringing?",
+     "Which digits track the delivery?"},
+    {"bike lock code", "What do I dial to free the bicycle chain?",
+     "Which digits undo the chain on the two wheels?"},
+}};
+
+// Words that say nothing of what a sentence is about.
+inline constexpr std::array<std::string_view, 20> kFunctionWords = {
+    "a",  "am", "at", "do",   "for", "i",  "in",   "is",  "it", "me",
+    "my", "of", "on", "that", "the", "to", "what", "you", ".",  "?"};
 
 }  // namespace mooring
 

@@ -19,7 +19,7 @@ constexpr int64_t kAnswerTokens = 12;
 constexpr size_t kFillerBytes = 600;  // of one message, some 130 tokens
 
 struct Fact {
-  std::string_view subject;
+  const FactSubject* subject = nullptr;
   const FactWording* wording = nullptr;
   std::string number;
   LogRange range;
@@ -57,9 +57,10 @@ std::string FirstNumber(std::string_view text) {
 
 class FactTalk {
  public:
-  FactTalk(Engine* engine, Dialogue dialogue, std::string_view filler,
+  FactTalk(Engine* engine, const TermTable& terms, Dialogue dialogue, std::string_view filler,
            const RecallFactsOptions& options, uint64_t stream)
       : engine_(engine),
+        terms_(terms),
         dialogue_(std::move(dialogue)),
         filler_(filler),
         options_(options),
@@ -73,9 +74,7 @@ class FactTalk {
     MOORING_RETURN_IF_ERROR(ReadFiller());
     for (Fact& fact : facts_) {
       const LogIndex from = end();
-      MOORING_RETURN_IF_ERROR(
-          Read(fmt::format(fmt::runtime(fact.wording->said), fact.subject, fact.number),
-               fact.wording->reply));
+      MOORING_RETURN_IF_ERROR(Read(Said(fact), fact.wording->reply));
       fact.range = {from, end()};
     }
     const LogIndex last = end();
@@ -85,10 +84,11 @@ class FactTalk {
 
   Result<RecallItem> Ask(const Fact& fact) {
     RecallItem item;
-    item.question = fmt::format(fmt::runtime(fact.wording->asked), fact.subject);
+    item.question = Question(fact);
+    if (options_.other_words) MOORING_RETURN_IF_ERROR(CheckOtherWords(fact, item.question));
     item.number = fact.number;
     item.distance = end() - fact.range.from;
-    const std::string start = fmt::format("Your {} is", fact.subject);
+    const std::string start = fmt::format("Your {} is", fact.subject->name);
     MOORING_ASSIGN_OR_RETURN(item.without, Answer(item, start, false, {}));
     MOORING_ASSIGN_OR_RETURN(item.with_recall, Answer(item, start, true, {}));
     item.found = std::ranges::any_of(
@@ -102,14 +102,46 @@ class FactTalk {
  private:
   LogIndex end() const { return engine_->Find(dialogue_.id())->log().end(); }
 
+  static std::string Said(const Fact& fact) {
+    return fmt::format(fmt::runtime(fact.wording->said), fact.subject->name, fact.number);
+  }
+  std::string Question(const Fact& fact) const {
+    if (!options_.other_words) {
+      return fmt::format(fmt::runtime(fact.wording->asked), fact.subject->name);
+    }
+    return std::string(options_.tuning_wordings ? fact.subject->tuning : fact.subject->report);
+  }
+
+  // No term of the question, in any case or spacing, is one of the fact.
+  Status CheckOtherWords(const Fact& fact, std::string_view question) const {
+    const auto terms_of = [this](std::string_view text) {
+      std::set<TermId> terms;
+      for (const TokenId token : engine_->tokenizer().Encode(text, Trust::kUntrusted)) {
+        terms.insert(terms_.term(token));
+      }
+      return terms;
+    };
+    std::set<TermId> allowed = {kNoTerm};
+    for (const std::string_view word : kFunctionWords) allowed.merge(terms_of(word));
+    const std::set<TermId> said = terms_of(Said(fact));
+    for (const TermId term : terms_of(question)) {
+      if (allowed.contains(term) || !said.contains(term)) continue;
+      return Error{.kind = ErrorKind::kFailed,
+                   .what = "a question shares a word with the fact that it asks for",
+                   .where = std::string(question),
+                   .found = Said(fact)};
+    }
+    return {};
+  }
+
   void DrawFacts() {
     const auto& wordings = options_.tuning_wordings ? kTuningWordings : kReportWordings;
-    std::set<std::string_view> subjects;
+    std::set<const FactSubject*> subjects;
     std::set<std::string> numbers;
     for (uint64_t i = 0; facts_.size() < kFactsPerTalk; ++i) {
       const uint64_t bits = RandomBits(options_.seed, stream_, i);
       Fact fact;
-      fact.subject = kFactSubjects[bits % kFactSubjects.size()];
+      fact.subject = &kFactSubjects[bits % kFactSubjects.size()];
       fact.wording = &wordings[(bits >> 16) % wordings.size()];
       fact.number = fmt::format("{}", 1000 + (bits >> 32) % 9000);
       if (subjects.insert(fact.subject).second && numbers.insert(fact.number).second) {
@@ -162,6 +194,7 @@ class FactTalk {
   }
 
   Engine* engine_;
+  const TermTable& terms_;
   Dialogue dialogue_;
   std::string_view filler_;
   const RecallFactsOptions& options_;
@@ -203,7 +236,7 @@ Result<RecallFactsReport> MeasureRecallOfFacts(
   for (uint64_t talk_number = 0; std::ssize(report.items) < options.items; ++talk_number) {
     MOORING_ASSIGN_OR_RETURN(Dialogue dialogue, Dialogue::Create(&engine, &chat_template, {}));
     dialogue.Remember(&terms, meaning);
-    FactTalk talk(&engine, std::move(dialogue), filler, options, talk_number);
+    FactTalk talk(&engine, terms, std::move(dialogue), filler, options, talk_number);
     MOORING_RETURN_IF_ERROR(talk.Build());
     for (const Fact& fact : talk.facts()) {
       if (std::ssize(report.items) == options.items) break;

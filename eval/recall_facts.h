@@ -1,9 +1,9 @@
-// Facts said once and asked for much later in the same words: does the conversation still know
-// them? One talk after another: six facts of a like kind, then filler from a text until each lies
-// far behind, then each question on a fork that is dropped. Every question is answered three times:
-// with nothing called back, with what the search finds, and with exactly the right span ("gold"),
-// which is what this model could answer at best. The answers begin with "Your gate code is": what
-// is measured is what the conversation knows, not how a small model likes to begin.
+// Facts said once and asked for much later, in the same words or in others: does the conversation
+// still know them? One talk after another: six facts of a like kind, then filler from a text until
+// each lies far behind, then each question on a fork that is dropped. Every question is answered
+// three times: with nothing called back, with what the search finds, and with exactly the right
+// span ("gold"), which is what this model could answer at best. The answers begin with "Your gate
+// code is": what is measured is what the conversation knows, not how a small model likes to begin.
 //
 // Thread rule: as Engine.
 #ifndef MOORING_EVAL_RECALL_FACTS_H_
@@ -31,6 +31,7 @@ struct RecallFactsOptions {
   int64_t items = 24;       // questions in all
   uint64_t seed = 1;
   bool tuning_wordings = false;  // false: those that nothing was ever tuned on
+  bool other_words = false;      // questions share no word of meaning with what was said
   const std::atomic<bool>* interrupted = nullptr;
 };
 
@@ -60,7 +61,8 @@ struct RecallFactsReport {
 };
 
 // Needs an engine of two conversations under policy `recall`. kInterrupted; kUsage when the text is
-// too short for the distance; what Dialogue says otherwise.
+// too short for the distance; kFailed for a question that shares a word which it must not; what
+// Dialogue says otherwise.
 Result<RecallFactsReport> MeasureRecallOfFacts(
     Engine& engine, const ChatTemplate& chat_template, const TermTable& terms,
     const Meaning& meaning, std::string_view filler, const RecallFactsOptions& options,

@@ -64,7 +64,8 @@ std::pair<std::string, std::string> TwoValues(const Option& option) {
     return {fmt::format("{}", low + 0.25), fmt::format("{}", low + 0.5)};
   }
   if (std::holds_alternative<std::string& (*)(Settings&)>(option.field)) return {"one", "two"};
-  return {"16", "17"};
+  const int64_t low = std::max<int64_t>(option.integers.low, 16);
+  return {fmt::format("{}", low), fmt::format("{}", low + 1)};
 }
 
 TEST_F(ConfigTest, EachKeyThroughFileEnvironmentAndFlag) {

@@ -19,7 +19,7 @@ constexpr CommandFlag kFlags[] = {
     {.name = "task",
      .letter = 0,
      .value = "NAME",
-     .help = "facts: numbers that were said once (the only one so far)"},
+     .help = "facts: numbers that were said once; words: the same, asked for in other words"},
     {.name = "distance",
      .letter = 0,
      .value = "N",
@@ -54,7 +54,7 @@ Json JsonOf(const RecallFactsReport& report, const Runtime& runtime,
                        {"gold", AnswerJson(item.gold)}});
   }
   return {{"suite", "recall"},
-          {"task", "facts"},
+          {"task", options.other_words ? "words" : "facts"},
           {"model", runtime.model_name},
           {"policy", runtime.engine->options().policy},
           {"window", runtime.engine->options().window.capacity},
@@ -74,7 +74,7 @@ Json JsonOf(const RecallFactsReport& report, const Runtime& runtime,
 
 void PrintReport(const CommandContext& context, const RecallFactsReport& report,
                  const RecallFactsOptions& options) {
-  Table table({"facts", "answered"});
+  Table table({options.other_words ? "facts, asked for in other words" : "facts", "answered"});
   const auto row = [&table](std::string name, double share) {
     table.Add({std::move(name), fmt::format("{:.0f} %", 100 * share)});
   };
@@ -91,14 +91,16 @@ void PrintReport(const CommandContext& context, const RecallFactsReport& report,
 }
 
 Status RunEvalRecall(CommandContext& context) {
-  if (const std::string task = context.Flag("task", "facts"); task != "facts") {
+  const std::string task = context.Flag("task", "facts");
+  if (task != "facts" && task != "words") {
     return Error{.kind = ErrorKind::kUsage,
                  .what = "unknown task",
                  .where = "--task",
-                 .expected = "facts",
+                 .expected = "facts or words",
                  .found = task};
   }
   RecallFactsOptions options;
+  options.other_words = task == "words";
   MOORING_ASSIGN_OR_RETURN(options.distance,
                            IntegerFlag(context, "distance", options.distance, 1, 10'000'000));
   MOORING_ASSIGN_OR_RETURN(options.items, IntegerFlag(context, "items", options.items, 1, 100'000));

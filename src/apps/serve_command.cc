@@ -1,5 +1,6 @@
 #include <sys/resource.h>
 
+#include <algorithm>
 #include <chrono>
 #include <utility>
 
@@ -51,6 +52,18 @@ Result<ServerOptions> OptionsOf(const CommandContext& context, const Runtime& ru
   if (!settings.server.api_keys_file.empty()) {
     MOORING_ASSIGN_OR_RETURN(options.api.keys, ApiKeys::Read(settings.server.api_keys_file));
   }
+  options.limits.body_bytes = static_cast<size_t>(settings.server.body_bytes);
+  const int64_t share =
+      options.api.keys.count() > 1 ? std::max<int64_t>(1, settings.server.queue / 2) : 0;
+  options.api.limits = {.turns = settings.server.key_queue.value_or(share),
+                        .requests_per_minute = settings.server.requests_per_minute.value_or(0)};
+  const auto variable = [&](std::string_view name) -> std::string_view {
+    if (context.config_inputs == nullptr) return {};
+    const auto found = context.config_inputs->environment.find(name);
+    return found == context.config_inputs->environment.end() ? std::string_view() : found->second;
+  };
+  options.manager = ServiceManager(variable("NOTIFY_SOCKET"), variable("WATCHDOG_USEC"),
+                                   variable("WATCHDOG_PID"));
   options.api.defaults.model = runtime.model_name;
   MOORING_ASSIGN_OR_RETURN(options.api.defaults.turn, TurnFromSettings(settings, runtime));
   options.api.defaults.match = settings.conversations.match == "messages";

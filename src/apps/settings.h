@@ -60,7 +60,10 @@ struct Settings {
     std::string listen = "127.0.0.1:7437";  // or unix:PATH
     std::string api_keys_file;              // empty: no keys, and this machine only
     int64_t max_connections = 1024;
-    int64_t queue = 512;  // turns that wait or run
+    int64_t queue = 512;               // turns that wait or run
+    std::optional<int64_t> key_queue;  // of them, those of one key; auto: half, of several
+    std::optional<int64_t> requests_per_minute;  // of one key; none: no limit
+    int64_t body_bytes = 8 << 20;
   } server;
 
   struct Conversations {

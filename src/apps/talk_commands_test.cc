@@ -38,6 +38,7 @@ class TalkCommandsTest : public testing::Test {
     context_.settings.sampling.max_tokens = 8;
     context_.settings.sampling.temperature = 0.0;
     context_.settings.threads = 1;
+    context_.settings.memory.encoder = "none";
   }
   void TearDown() override {
     std::fclose(out_);
@@ -115,6 +116,21 @@ TEST_F(TalkCommandsTest, ChatOnAPipeIsOneTurnPerLine) {
     log = turns[i]["log_tokens"];
   }
   EXPECT_EQ(Err(), "");
+}
+
+TEST_F(TalkCommandsTest, AnEncoderThatCannotBeReadIsSaidAndTheTalkGoesOn) {
+  const std::string whole = fmt::format("{}/tests/golden/tiny/encoder", MOORING_SOURCE_DIR);
+  const std::string cut = Path("cut");
+  std::filesystem::copy(whole, cut);
+  std::filesystem::resize_file(cut + "/model.safetensors", 50'000);
+  for (const std::string& encoder : {whole, cut, Path("nowhere"), std::string("no-such-encoder")}) {
+    context_.settings.memory.encoder = encoder;
+    ASSERT_TRUE(Chat("Hello\n").ok());
+    EXPECT_FALSE(Out().empty());
+    const std::string said = Err();
+    EXPECT_EQ(said.find("found by its words only") == std::string::npos, encoder == whole) << said;
+    EXPECT_EQ(said.find(encoder) == std::string::npos, encoder == whole) << said;
+  }
 }
 
 TEST_F(TalkCommandsTest, ChatOnAPipePrintsAnswersAndNothingElse) {

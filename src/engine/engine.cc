@@ -149,11 +149,21 @@ EngineMemory Engine::memory() const {
                     static_cast<uint64_t>(rotary_.half_dim()) * 2 * sizeof(float)};
 }
 
-PageCounts Engine::pages() const {
-  const auto free = static_cast<int64_t>(pool_->free_count());
-  return {.free = free,
-          .used = static_cast<int64_t>(pool_->page_count()) - free,
-          .shared = static_cast<int64_t>(pool_->shared_count())};
+EngineNumbers Engine::numbers() const {
+  EngineNumbers numbers = {.counters = counters_,
+                           .pages = static_cast<int64_t>(pool_->page_count()),
+                           .free_pages = static_cast<int64_t>(pool_->free_count()),
+                           .shared_pages = static_cast<int64_t>(pool_->shared_count()),
+                           .windows = static_cast<int64_t>(conversations_.size())};
+  for (const auto& conversation : conversations_) {
+    const Window& window = conversation->window_;
+    if (!window.HoldsAnchors()) ++numbers.windows_without_anchors;
+    const int64_t anchors = std::min<int64_t>(window.shape().anchors, window.attended());
+    numbers.anchor_tokens += anchors;
+    numbers.recalled_tokens += window.recalled_slots();
+    numbers.recent_tokens += window.attended() - anchors - window.recalled_slots();
+  }
+  return numbers;
 }
 
 Conversation* Engine::FindMutable(ConversationId id) {

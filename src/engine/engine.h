@@ -45,11 +45,29 @@ struct EngineMemory {
   uint64_t tables = 0;     // rotary angles
 };
 
-// Where the pages are.
-struct PageCounts {
-  int64_t free = 0;
-  int64_t used = 0;
-  int64_t shared = 0;  // of those used, by more than one window
+// What the engine did since it was made.
+struct EngineCounters {
+  int64_t steps = 0;
+  int64_t rows = 0;            // of all steps
+  int64_t conversations = 0;   // of all steps: over `steps`, how many share one
+  int64_t evicted_tokens = 0;  // that left a window behind its anchors, a log read again too
+  int64_t numeric_errors = 0;  // turns that ended with numbers that are not finite
+  int64_t out_of_pages = 0;    // turns that ended because no page was free
+  double plan_seconds = 0.0;   // of all steps: Drain, Plan and Schedule
+  double forward_seconds = 0.0;
+  double deliver_seconds = 0.0;
+};
+
+// How the engine stands: what an operator wants to see.
+struct EngineNumbers {
+  EngineCounters counters;
+  int64_t pages = 0;
+  int64_t free_pages = 0;
+  int64_t shared_pages = 0;             // of those used, by more than one window
+  int64_t windows = 0;                  // of the conversations that it holds
+  int64_t windows_without_anchors = 0;  // a fault of this program: must stay 0
+  // Tokens in all windows, by why they are there.
+  int64_t anchor_tokens = 0, recalled_tokens = 0, recent_tokens = 0;
 };
 
 class Engine {
@@ -65,7 +83,7 @@ class Engine {
   const Model& model() const { return *model_; }
   const Tokenizer& tokenizer() const { return *tokenizer_; }
   EngineMemory memory() const;
-  PageCounts pages() const;
+  EngineNumbers numbers() const;
 
   // A new, empty conversation; kResources when `options.conversations` exist already.
   Result<ConversationId> Open();
@@ -163,6 +181,7 @@ class Engine {
   std::vector<StepPart> parts_;
   std::vector<Conversation*> part_owners_;
   std::vector<Window*> part_windows_;  // the owner's, or one in which it reads a span again
+  EngineCounters counters_;
 };
 
 }  // namespace mooring

@@ -11,11 +11,17 @@
 namespace mooring {
 
 bool Engine::Step() {
+  const double begun = MonotonicSeconds();
   Drain();
   Plan();
   if (!Schedule()) return false;
+  const double planned = MonotonicSeconds();
   Forward();
+  const double computed = MonotonicSeconds();
   Deliver();
+  counters_.plan_seconds += planned - begun;
+  counters_.forward_seconds += computed - planned;
+  counters_.deliver_seconds += MonotonicSeconds() - computed;
   return true;
 }
 
@@ -203,6 +209,7 @@ bool Engine::Schedule() {
     if (!AddPart(conversation, work_[i], scheduled_rows_[i])) starved = &conversation;
   }
   if (parts_.empty() && starved != nullptr) {
+    ++counters_.out_of_pages;
     EndTurn(*starved, TurnEnd::kOutOfPages);
     return true;  // that freed nothing, but others may have work left
   }
@@ -231,6 +238,9 @@ bool Engine::AddPart(Conversation& conversation, const WaitingWork& work, int ro
 
 void Engine::Forward() {
   if (parts_.empty()) return;
+  ++counters_.steps;
+  counters_.rows += std::ssize(tokens_);
+  counters_.conversations += std::ssize(parts_);
   model_->Forward({.tokens = tokens_,
                    .places = std::span(places_).first(tokens_.size()),
                    .logit_rows = logit_rows_,
@@ -242,11 +252,14 @@ void Engine::Deliver() {
   size_t logit_row = 0;
   for (size_t p = 0; p < parts_.size(); ++p) {
     Conversation& conversation = *part_owners_[p];
-    part_windows_[p]->Commit();
-    if (part_windows_[p] != &conversation.window_) {
+    Window& window = *part_windows_[p];
+    window.Commit();
+    if (&window != &conversation.window_) {
       conversation.turn_->stats.reread_tokens += parts_[p].row_count;
       continue;
     }
+    counters_.evicted_tokens +=
+        window.SeenFrom(window.next()) - window.SeenFrom(window.next() - parts_[p].row_count);
     conversation.turn_->stats.read_tokens += parts_[p].row_count;
     if (conversation.turn_->keeps_prefix && conversation.pending_rows() == 0) {
       conversation.turn_->keeps_prefix = false;
@@ -276,6 +289,7 @@ void Engine::DeliverRow(Conversation& conversation, LogIndex index, std::span<co
   if (!AllFinite(logits)) {
     spdlog::error("conversation {}: logits at token {} are not finite; the turn ends here",
                   conversation.id_, index.value);
+    ++counters_.numeric_errors;
     EndTurn(conversation, TurnEnd::kNumericError);
     return;
   }

@@ -62,6 +62,9 @@ class Window {
   // Tokens that the last row read attended to, itself included.
   int32_t attended() const;
   int64_t held_pages() const;
+  // Whether every head still holds the first tokens, as it must from the first one read on: for
+  // whoever looks for a fault, not for the step.
+  bool HoldsAnchors() const;
 
   // Slots of spans that were called back.
   int32_t recalled_slots() const { return recalled_slots_; }

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "serve/json_body.h"
 
@@ -67,10 +68,10 @@ const std::vector<Api::Route>& Api::Routes() {
       {"POST", "/tokenize", &Api::Tokenize},
       {"POST", "/detokenize", &Api::Detokenize},
       {"POST", "/apply-template", &Api::ApplyTemplate},
-      {"POST", "/v1/chat/completions", &Api::ChatCompletions},
+      {"POST", "/v1/chat/completions", &Api::ChatCompletions, false, false, true, true},
       {"POST", "/v1/chat/completions/input_tokens", &Api::InputTokens},
-      {"POST", "/v1/completions", &Api::Completions},
-      {"POST", "/v1/responses", &Api::Responses},
+      {"POST", "/v1/completions", &Api::Completions, false, false, true, true},
+      {"POST", "/v1/responses", &Api::Responses, false, false, true, true},
       {"GET", "/v1/responses/{}", &Api::GetResponse},
       {"POST", "/v1/conversations", &Api::CreateConversation},
       {"GET", "/v1/conversations", &Api::ListConversations},
@@ -90,6 +91,7 @@ const std::vector<Api::Route>& Api::Routes() {
 
 Api::Api(ApiOptions options, Host* host)
     : options_(std::move(options)),
+      limits_(options_.limits),
       host_(host),
       work_(std::make_unique<WorkQueue>(options_.work_queue)) {}
 
@@ -108,12 +110,23 @@ std::optional<ApiError> Api::CheckOrigin(const HttpRequest& request) const {
   return ApiError{403, "origin_not_allowed", "pages of other origins may not use this server", ""};
 }
 
+std::optional<ApiError> Api::CheckLimits(const Route& route, Call* call) {
+  if (route.fast) return std::nullopt;
+  if (auto fault = limits_.CountRequest(call->owner, MonotonicSeconds())) return fault;
+  if (!route.turn) return std::nullopt;
+  auto place = limits_.TakePlace(call->owner);
+  if (const auto* fault = std::get_if<ApiError>(&place)) return *fault;
+  call->place = std::get<OwnerLimits::Place>(std::move(place));
+  return std::nullopt;
+}
+
 void Api::Handle(HttpRequest request, std::shared_ptr<Reply> reply) {
   Call call = {.request = std::move(request),
                .reply = std::move(reply),
                .owner = {},
                .parts = {},
-               .route = "none"};
+               .route = "none",
+               .place = {}};
   if (const auto fault = CheckOrigin(call.request)) return SendError(call, *fault);
   const Route* route = nullptr;
   bool other_method = false;
@@ -147,6 +160,7 @@ void Api::Handle(HttpRequest request, std::shared_ptr<Reply> reply) {
   if (call.request.method == "POST" && route->body && !type.starts_with("application/json")) {
     return SendError(call, {415, "content_type", "the body must be application/json", ""});
   }
+  if (const auto fault = CheckLimits(*route, &call)) return SendError(call, *fault);
   if (route->fast) return (this->*route->answer)(call);
   const auto kept = std::make_shared<Call>(std::move(call));
   if (!work_->Post([this, route, kept] { (this->*route->answer)(*kept); })) {

@@ -17,8 +17,10 @@
 
 #include "serve/api_keys.h"
 #include "serve/ask.h"
+#include "serve/histogram.h"
 #include "serve/http.h"
 #include "serve/http_server.h"
+#include "serve/owner_limits.h"
 #include "serve/work_queue.h"
 #include "talk/host.h"
 
@@ -28,6 +30,7 @@ struct ApiOptions {
   AskDefaults defaults;
   std::string fingerprint;  // of build, model and policy
   ApiKeys keys;
+  OwnerLimitOptions limits;
   int64_t started = 0;  // seconds since 1970
   size_t work_queue = 512;
   double comment_seconds = 10.0;  // a stream that was silent so long says that it lives
@@ -57,6 +60,7 @@ class Api {
     std::string owner;
     std::vector<std::string> parts;  // what stands for {} in the pattern
     std::string route;               // the pattern
+    OwnerLimits::Place place;        // of a turn
   };
   struct Route {
     std::string_view method;
@@ -65,10 +69,13 @@ class Api {
     bool open = false;  // needs no key
     bool fast = false;  // answered on the server's thread
     bool body = true;   // of a POST: must be JSON
+    bool turn = false;  // asks for an answer: counts to its owner's share
   };
   static const std::vector<Route>& Routes();
 
   std::optional<ApiError> CheckOrigin(const HttpRequest& request) const;
+  // What its owner may not ask for now; else takes the place that a turn needs.
+  std::optional<ApiError> CheckLimits(const Route& route, Call* call);
   void Send(const Call& call, HttpResponse response);
   void SendJson(const Call& call, const nlohmann::ordered_json& json);
   void SendError(const Call& call, const ApiError& error);
@@ -80,10 +87,11 @@ class Api {
   void Page(const Call& call);
   void Health(const Call& call);
   void Ready(const Call& call);
-  void Metrics(const Call& call);
   void Props(const Call& call);
   void Models(const Call& call);
   void Model(const Call& call);
+  // api_metrics.cc
+  void Metrics(const Call& call);
   // api_text.cc
   void Tokenize(const Call& call);
   void Detokenize(const Call& call);
@@ -112,17 +120,15 @@ class Api {
   void WithStore(const Call& call, std::function<HttpResponse(Store&)> work);
 
   ApiOptions options_;
+  OwnerLimits limits_;
   Host* host_;
   const HttpServer* server_ = nullptr;
   std::mutex mutex_;
   std::map<std::pair<std::string, int>, int64_t> replies_;  // guarded by mutex_
   std::vector<std::weak_ptr<AnswerStream>> streams_;        // guarded by mutex_
-  // Of the time to a first token and of waiting: sums and counts. Guarded by mutex_.
-  struct Sum {
-    double seconds = 0.0;
-    int64_t count = 0;
-  };
-  Sum first_token_, queued_, per_token_;
+  std::map<std::string, int64_t, std::less<>> matched_;     // guarded by mutex_
+  Histogram first_token_, queued_, per_token_;              // guarded by mutex_
+  std::atomic<int64_t> open_streams_ = 0;
   std::unique_ptr<WorkQueue> work_;  // last: its thread uses the rest
 
   friend class AnswerStream;

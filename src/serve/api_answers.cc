@@ -26,16 +26,21 @@ int64_t SecondsNow() {
 class AnswerStream : public TurnListener {
  public:
   AnswerStream(Api* api, std::shared_ptr<Reply> reply, std::string route, bool stream,
-               AnswerFacts facts)
+               AnswerFacts facts, OwnerLimits::Place place)
       : api_(api),
         reply_(std::move(reply)),
         route_(std::move(route)),
         stream_(stream),
         facts_(facts),
-        events_(std::move(facts)) {}
+        events_(std::move(facts)),
+        place_(std::move(place)) {}
 
   void OnAccepted(const TurnAccepted& turn) override {
     facts_.turn = turn;
+    {
+      const std::lock_guard lock(api_->mutex_);
+      ++api_->matched_[std::string(turn.matched)];
+    }
     if (!stream_) return;
     events_ = EventWriter(facts_);
     HttpResponse head = {
@@ -44,6 +49,7 @@ class AnswerStream : public TurnListener {
     head.headers.emplace_back("X-Accel-Buffering", "no");
     reply_->Begin(std::move(head));
     begun_ = true;
+    ++api_->open_streams_;
     api_->CountReply(route_, 200);
     Write(events_.Begin());
   }
@@ -63,8 +69,7 @@ class AnswerStream : public TurnListener {
     }
     if (stream_) {
       Write(events_.End(result));
-      begun_ = false;
-      reply_->End();
+      EndStream();
       return;
     }
     api_->CountReply(route_, 200);
@@ -80,6 +85,12 @@ class AnswerStream : public TurnListener {
   }
 
  private:
+  void EndStream() {
+    begun_ = false;
+    --api_->open_streams_;
+    reply_->End();
+  }
+
   HttpHeaders Headers() const {
     if (facts_.turn.conversation.empty()) return {};
     return {{"Mooring-Conversation", facts_.turn.conversation}};
@@ -93,8 +104,7 @@ class AnswerStream : public TurnListener {
   void Fail(const ApiError& error) {
     if (begun_) {
       Write(events_.Fail(error));
-      begun_ = false;
-      reply_->End();
+      EndStream();
       return;
     }
     api_->CountReply(route_, error.status);
@@ -104,13 +114,11 @@ class AnswerStream : public TurnListener {
   void Measure(const TurnResult& result) {
     const std::lock_guard lock(api_->mutex_);
     const TurnStats& stats = result.stats;
-    api_->queued_.seconds += result.queue_seconds;
-    ++api_->queued_.count;
+    api_->queued_.Note(result.queue_seconds);
     if (stats.generated_tokens == 0) return;
-    api_->first_token_.seconds += stats.read_seconds;
-    ++api_->first_token_.count;
-    api_->per_token_.seconds += stats.generate_seconds;
-    api_->per_token_.count += stats.generated_tokens - 1;
+    api_->first_token_.Note(stats.read_seconds);
+    const int64_t gaps = stats.generated_tokens - 1;
+    if (gaps > 0) api_->per_token_.Note(stats.generate_seconds / static_cast<double>(gaps), gaps);
   }
 
   Api* api_;
@@ -119,6 +127,7 @@ class AnswerStream : public TurnListener {
   const bool stream_;
   AnswerFacts facts_;
   EventWriter events_;
+  const OwnerLimits::Place place_;  // for as long as the turn lives
   std::string text_;
   std::atomic<bool> begun_ = false;
   std::atomic<double> wrote_ = 0.0;
@@ -165,7 +174,8 @@ void Api::Answer(const Call& call, Dialect dialect) {
                                                            .model = options_.defaults.model,
                                                            .fingerprint = options_.fingerprint,
                                                            .created = SecondsNow(),
-                                                           .turn = {}});
+                                                           .turn = {}},
+                                               call.place);
   if (ask.stream) {
     const std::lock_guard lock(mutex_);
     streams_.push_back(stream);

@@ -39,7 +39,7 @@ HttpResponse ErrorResponse(const ApiError& error) {
   HttpResponse response = {.status = error.status, .body = ErrorBody(error)};
   const bool again =
       error.status == 429 || error.status == 503 || error.code == "conversation_busy";
-  if (again) response.headers.emplace_back("Retry-After", "1");
+  if (again) response.headers.emplace_back("Retry-After", std::to_string(error.retry_after));
   if (error.status == 401) response.headers.emplace_back("WWW-Authenticate", "Bearer");
   return response;
 }

@@ -17,7 +17,8 @@ struct ApiError {
   int status = 400;
   std::string code;
   std::string message;
-  std::string param;  // the field that is wrong; empty: none
+  std::string param = {};  // the field that is wrong; empty: none
+  int retry_after = 1;     // seconds, where trying again helps
 };
 
 // invalid_request_error, authentication_error, ...: what goes with the status.

@@ -28,6 +28,7 @@ class ApiKeys {
   static Result<ApiKeys> Read(const std::filesystem::path& path);
 
   bool needed() const { return !digests_.empty(); }
+  size_t count() const { return digests_.size(); }
   // The owner that an Authorization header stands for; nothing when it stands for none.
   std::optional<std::string> OwnerOf(std::string_view authorization) const;
 

@@ -10,6 +10,7 @@ namespace mooring {
 namespace {
 
 constexpr double kTickSeconds = 0.25;
+constexpr double kFeedsPerWatch = 3.0;
 constexpr double kLameSeconds = 1.0;
 
 }  // namespace
@@ -55,6 +56,7 @@ Server::~Server() {
 void Server::Run() {
   http_->OnSignal([this] { Signalled(); });
   http_->Every(kTickSeconds, [this] { Tick(); });
+  options_.manager.Ready();
   http_->Run();
 }
 
@@ -65,11 +67,25 @@ void Server::Signalled() {
   }
   spdlog::info("ending: {} turns are still under way", host_->turns());
   draining_since_ = MonotonicSeconds();
+  options_.manager.Stopping();
   host_->Drain();
+}
+
+// Only after the engine's thread has answered since the last time: a server whose listener lives
+// and whose engine hangs is to be started again.
+void Server::FeedWatchdog() {
+  const double within = options_.manager.watchdog_seconds();
+  const double now = MonotonicSeconds();
+  if (within == 0.0 || now - fed_ < within / kFeedsPerWatch || !engine_answered_) return;
+  fed_ = now;
+  options_.manager.Alive();
+  engine_answered_ = false;
+  host_->Look({}, [this](const auto&) { engine_answered_ = true; });
 }
 
 void Server::Tick() {
   api_->Tick();
+  FeedWatchdog();
   if (draining_since_ == 0.0) return;
   // Not at once: whoever asks whether we are ready must have had the time to hear that we are not.
   const double drained = MonotonicSeconds() - draining_since_;

@@ -4,12 +4,14 @@
 #ifndef MOORING_SERVE_SERVER_H_
 #define MOORING_SERVE_SERVER_H_
 
+#include <atomic>
 #include <memory>
 #include <string>
 
 #include "base/result.h"
 #include "serve/api.h"
 #include "serve/http_server.h"
+#include "serve/service_manager.h"
 #include "talk/host.h"
 
 namespace mooring {
@@ -20,6 +22,7 @@ struct ServerOptions {
   ApiOptions api;
   // After the first signal turns may take so long to end; then they are cut short.
   double drain_seconds = 300.0;
+  ServiceManager manager;  // is told when the server is ready, ends, and that its engine lives
 };
 
 class Server {
@@ -38,6 +41,7 @@ class Server {
   Server(ServerOptions options, Host* host);
   void Signalled();
   void Tick();
+  void FeedWatchdog();
 
   ServerOptions options_;
   Host* host_;
@@ -45,6 +49,8 @@ class Server {
   std::unique_ptr<HttpServer> http_;
   double draining_since_ = 0.0;
   bool was_quiet_ = false;
+  double fed_ = 0.0;
+  std::atomic<bool> engine_answered_ = true;
 };
 
 }  // namespace mooring

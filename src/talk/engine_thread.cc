@@ -4,7 +4,7 @@
 
 namespace mooring {
 
-EngineThread::EngineThread(Engine* engine, Task after_step)
+EngineThread::EngineThread(Engine* engine, std::function<bool()> after_step)
     : engine_(engine), after_step_(std::move(after_step)), thread_([this] { Run(); }) {}
 
 EngineThread::~EngineThread() {
@@ -37,7 +37,7 @@ void EngineThread::Run() {
     for (const Task& task : tasks) task();
     tasks.clear();
     worked = engine_->Step();
-    after_step_();
+    worked |= after_step_();
   }
 }
 

@@ -19,8 +19,9 @@ class EngineThread {
  public:
   using Task = std::function<void()>;
 
-  // `engine` outlives this. `after_step` runs after each step that did something.
-  EngineThread(Engine* engine, Task after_step);
+  // `engine` outlives this. `after_step` runs after each step, also one that found nothing to do (a
+  // turn that was cancelled ends in such a one), and says whether it gave the engine new work.
+  EngineThread(Engine* engine, std::function<bool()> after_step);
   // Runs what was posted, and ends the thread; turns that still run are left where they are.
   ~EngineThread();
   EngineThread(const EngineThread&) = delete;
@@ -33,7 +34,7 @@ class EngineThread {
   void Run();
 
   Engine* engine_;
-  Task after_step_;
+  std::function<bool()> after_step_;
   std::mutex mutex_;
   std::condition_variable posted_;
   std::vector<Task> tasks_;  // guarded by mutex_, as is stopping_

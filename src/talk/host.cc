@@ -44,7 +44,7 @@ Host::Host(Engine* engine, const ChatTemplate* chat_template, Store* store, Host
       residents_(engine, options_.parked_bytes,
                  [this](Resident resident) { KeepSnapshot(std::move(resident)); }),
       store_queue_(std::make_unique<StoreQueue>(store)),
-      engine_thread_(std::make_unique<EngineThread>(engine, [this] { FinishEnded(); })) {
+      engine_thread_(std::make_unique<EngineThread>(engine, [this] { return FinishEnded(); })) {
   if (!options_.snapshots.empty()) {
     snapshots_.emplace(options_.snapshots, options_.identity + "/" + options_.numerics,
                        options_.snapshot_bytes);
@@ -133,13 +133,13 @@ void Host::Cancel(const Ticket& ticket) {
 void Host::CancelAll() {
   engine_thread_->Post([this] {
     for (const auto& turn : running_) engine_->Cancel(turn->resident->id);
-    for (const auto& turn : waiting_) turn->cancelled = true;
+    waiting_.ForEach([](const std::shared_ptr<Turn>& turn) { turn->cancelled = true; });
     StartWaiting();
   });
 }
 
 void Host::Enqueue(const std::shared_ptr<Turn>& turn) {
-  waiting_.push_back(turn);
+  waiting_.Push(turn->order.owner, turn);
   StartWaiting();
 }
 
@@ -147,13 +147,11 @@ void Host::StartWaiting() {
   while (!waiting_.empty()) {
     const std::shared_ptr<Turn> turn = waiting_.front();
     if (!Start(turn)) break;
-    waiting_.pop_front();
+    waiting_.Pop();
   }
   // One that waits for a place may be given up before it gets one.
-  for (size_t i = waiting_.size(); i > 0; --i) {
-    const std::shared_ptr<Turn> turn = waiting_[i - 1];
-    if (!turn->cancelled) continue;
-    waiting_.erase(waiting_.begin() + static_cast<std::ptrdiff_t>(i - 1));
+  for (const auto& turn :
+       waiting_.Extract([](const std::shared_ptr<Turn>& of) { return of->cancelled.load(); })) {
     turn->result.end = TurnEnd::kCancelled;
     Finish(turn);
   }
@@ -321,8 +319,8 @@ void Host::KeepSaid(Turn& turn, TurnFinish* finish) {
   said("assistant", turn.answer, {from, log.end()});
 }
 
-void Host::FinishEnded() {
-  NotePages();
+bool Host::FinishEnded() {
+  NoteEngine();
   bool any = false;
   for (auto at = running_.begin(); at != running_.end();) {
     const std::shared_ptr<Turn> turn = *at;
@@ -337,6 +335,7 @@ void Host::FinishEnded() {
     any = true;
   }
   if (any) StartWaiting();
+  return any;
 }
 
 // Keeps what was said, and then tells the end.
@@ -464,14 +463,13 @@ void Host::NoteResidents() {
   counters_.in_engine = counts.in_engine;
   counters_.parked = counts.parked;
   counters_.parked_bytes = counts.parked_bytes;
-  NotePages();
+  NoteEngine();
 }
 
-void Host::NotePages() {
-  const PageCounts pages = engine_->pages();
-  counters_.pages_free = pages.free;
-  counters_.pages_used = pages.used;
-  counters_.pages_shared = pages.shared;
+void Host::NoteEngine() {
+  const EngineNumbers numbers = engine_->numbers();
+  const std::lock_guard lock(numbers_mutex_);
+  engine_numbers_ = numbers;
 }
 
 }  // namespace mooring

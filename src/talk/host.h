@@ -4,7 +4,7 @@
 // A turn goes three ways: the store's thread finds the conversation and commits the new messages;
 // the engine's thread brings the conversation into the engine, renders, reads, and answers; the
 // store's thread commits the answer. Only then is the end told. A turn for which every place of the
-// engine is busy waits its turn.
+// engine is busy waits its turn: owners take turns, and what one owner asks for comes in its order.
 //
 // Thread rule: every method from any thread; listeners are called on the host's threads, must not
 // block, and may call Cancel.
@@ -13,11 +13,11 @@
 
 #include <atomic>
 #include <cstdint>
-#include <deque>
 #include <filesystem>
 #include <functional>
 #include <list>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
@@ -27,6 +27,7 @@
 #include "base/result.h"
 #include "engine/engine.h"
 #include "talk/engine_thread.h"
+#include "talk/fair_queue.h"
 #include "talk/matching.h"
 #include "talk/recognise.h"
 #include "talk/residents.h"
@@ -127,7 +128,6 @@ struct HostCounters {
   std::atomic<int64_t> prompt_tokens = 0, cached_tokens = 0, generated_tokens = 0;
   std::atomic<int64_t> recalled_tokens = 0;  // of spans that stood in view again for a message
   std::atomic<int64_t> in_engine = 0, parked = 0, parked_bytes = 0, rebuilt = 0;
-  std::atomic<int64_t> pages_free = 0, pages_used = 0, pages_shared = 0;
 };
 
 class Host {
@@ -150,6 +150,11 @@ class Host {
   // Turns that have not ended.
   int64_t turns() const { return turns_; }
   const HostCounters& counters() const { return counters_; }
+  // As they were after the last step.
+  EngineNumbers engine_numbers() const {
+    const std::lock_guard lock(numbers_mutex_);
+    return engine_numbers_;
+  }
 
   // Runs `read` on the store's thread, then `then` with whether it is durable.
   void WithStore(StoreQueue::Job job) { store_queue_->Post(std::move(job)); }
@@ -183,12 +188,12 @@ class Host {
   std::optional<ResidentMemory> NewMemory() const;
   void Remember(Turn& turn, TurnRequest* request);
   void KeepSaid(Turn& turn, TurnFinish* finish);
-  void FinishEnded();
+  bool FinishEnded();  // whether a turn ended, and others may have begun
   void Finish(const std::shared_ptr<Turn>& turn);
   void GiveUp(const std::shared_ptr<Turn>& turn, Refusal why, const Error& error);
   void Close();
   void NoteResidents();
-  void NotePages();
+  void NoteEngine();
 
   Engine* engine_;
   const ChatTemplate* chat_template_;
@@ -196,13 +201,15 @@ class Host {
   HostCounters counters_;
   std::atomic<bool> draining_ = false;
   std::atomic<int64_t> turns_ = 0;
+  mutable std::mutex numbers_mutex_;
+  EngineNumbers engine_numbers_;  // guarded by numbers_mutex_
 
   // The store's thread only.
   std::optional<SnapshotFiles> snapshots_;
 
   // The engine's thread only.
   Residents residents_;
-  std::deque<std::shared_ptr<Turn>> waiting_;
+  FairQueue<std::shared_ptr<Turn>> waiting_;  // by owner
   std::list<std::shared_ptr<Turn>> running_;
 
   // Last, so that they end first: their tasks use the rest.

@@ -4,7 +4,9 @@ import tempfile
 import unittest
 
 import serving
-from serving import Server, answer_of
+from serving import ROOT, Server, answer_of
+
+ENCODER = ("--encoder", str(ROOT / "tests/golden/tiny/encoder"))
 
 GREETING = "Hello there, how are you today? 0123456789"
 FACT = "My gate code is QXZ."
@@ -50,14 +52,30 @@ class MemoryTest(unittest.TestCase):
             self.assertEqual(other["mooring"]["recalled"], [])
 
     def test_a_restart_has_the_same_memory(self):
+        for flags in ((), ENCODER):
+            with self.subTest(flags=flags):
+                self.restart(*flags)
+
+    def test_what_was_said_without_an_encoder_is_found_by_its_words(self):
+        with tempfile.TemporaryDirectory() as state:
+            with Server(state=state) as server:
+                talk(server, "gate", [GREETING, FACT, *FILLER])
+            with Server(*ENCODER, state=state) as server:
+                reply = talk(server, "gate", [QUESTION])[0]
+                self.assertIn(2, [span["turn"] for span in reply["mooring"]["recalled"]])
+            with Server("--encoder", "/nowhere/at/all", state=state) as server:
+                self.assertTrue(answer_of(talk(server, "gate", ["And now?"])[0]))
+            self.assertIn("found by its words only", server.said)
+
+    def restart(self, *flags):
         said = [GREETING, FACT, *FILLER, QUESTION]
         more = ["And now?", *FILLER[:6], QUESTION, "Thanks."]
         with tempfile.TemporaryDirectory() as state:
-            with Server(state=state) as server:
+            with Server(*flags, state=state) as server:
                 for name in ("stopped", "twin"):
                     talk(server, name, said)
                 twin = talk(server, "twin", more)
-            with Server(state=state) as server:
+            with Server(*flags, state=state) as server:
                 again = talk(server, "stopped", more)
             self.assertEqual([answer_of(reply) for reply in again], [answer_of(reply) for reply in twin])
             for field in ("recalled", "window", "log_tokens"):

@@ -36,7 +36,8 @@ class Server:
     has a small window, so that talks outlive it soon.
     """
 
-    SMALL = ("--window", "256", "--force-window", "--threads", "1", "--max-tokens", "16", "--temperature", "0")
+    SMALL = ("--window", "256", "--force-window", "--threads", "1", "--max-tokens", "16", "--temperature", "0",
+             "--encoder", "none")
 
     def __init__(self, *flags, state=None, settings=("--quiet",), sizes=SMALL, model=MODEL, environment=None):
         self.folder = tempfile.TemporaryDirectory() if state is None else None
@@ -161,12 +162,14 @@ def until(condition):
 
 
 def endless_model(folder):
-    """The tiny model without the token that ends a reply: how fast it is decides nothing then."""
-    name = b"tokenizer.ggml.eos_token_id"
+    """The tiny model without the tokens that end a reply: how fast it is decides nothing then."""
     whole = pathlib.Path(MODEL).read_bytes()
-    assert whole.count(name) == 1
+    for name, other in ((b"tokenizer.ggml.eos_token_id", b"tokenizer.ggml.xxx_token_id"),
+                        (b"\x0a\0\0\0\0\0\0\0<|im_end|>", b"\x0a\0\0\0\0\0\0\0<|im_xxx|>")):
+        assert whole.count(name) == 1
+        whole = whole.replace(name, other)
     path = pathlib.Path(folder) / "endless.gguf"
-    path.write_bytes(whole.replace(name, b"tokenizer.ggml.xxx_token_id"))
+    path.write_bytes(whole)
     return str(path)
 
 
