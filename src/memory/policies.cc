@@ -78,33 +78,45 @@ class Recall : public Policy {
     });
   }
 
-  // The best of the new spans that there is room for, beside those that stay.
+  // The best of the new spans that there is room for beside those that are asked for again; what
+  // nobody asks for any more stays for its time where there is room left.
   static void ChooseSpans(const WindowFacts& facts, Arena& arena, Plan* plan) {
     const std::span<uint32_t> release = arena.Make<uint32_t>(facts.recalled.size());
     const std::span<uint32_t> refresh = arena.Make<uint32_t>(facts.recalled.size());
-    size_t released = 0;
-    size_t refreshed = 0;
-    int64_t slots = 0;
-    for (uint32_t i = 0; i < facts.recalled.size(); ++i) {
-      const RecalledSpan& held = facts.recalled[i];
-      if (Asked(facts, held)) {
-        refresh[refreshed++] = i;
-      } else if (held.messages >= kMessagesMore) {
-        release[released++] = i;
-        continue;
-      }
-      slots += held.range.tokens();
-    }
     const std::span<OfferedSpan> recall = arena.Make<OfferedSpan>(kMaxRecalledSpans);
-    const size_t kept = facts.recalled.size() - released;
+    size_t refreshed = 0;
+    size_t held = 0;
+    int64_t slots = 0;
+    const auto fits = [&](const LogRange& range) {
+      return held < recall.size() && slots + range.tokens() <= facts.shape.recalled;
+    };
+    const auto hold = [&](const LogRange& range) {
+      slots += range.tokens();
+      ++held;
+    };
+    for (uint32_t i = 0; i < facts.recalled.size(); ++i) {
+      if (!Asked(facts, facts.recalled[i])) continue;
+      refresh[refreshed++] = i;
+      hold(facts.recalled[i].range);
+    }
     size_t count = 0;
-    for (size_t i = facts.offered.size(); i > 0 && kept + count < recall.size(); --i) {
+    for (size_t i = facts.offered.size(); i > 0; --i) {
       const OfferedSpan& offered = facts.offered[i - 1];
-      if (Held(facts, offered) || slots + offered.range.tokens() > facts.shape.recalled) continue;
-      slots += offered.range.tokens();
+      if (Held(facts, offered) || !fits(offered.range)) continue;
       recall[count++] = offered;
+      hold(offered.range);
     }
     std::ranges::reverse(recall.first(count));
+    size_t released = 0;
+    for (uint32_t i = 0; i < facts.recalled.size(); ++i) {
+      const RecalledSpan& span = facts.recalled[i];
+      if (Asked(facts, span)) continue;
+      if (span.messages < kMessagesMore && fits(span.range)) {
+        hold(span.range);
+      } else {
+        release[released++] = i;
+      }
+    }
     plan->release = release.first(released);
     plan->refresh = refresh.first(refreshed);
     plan->recall = recall.first(count);

@@ -92,6 +92,18 @@ TEST_F(RecallPolicy, TakesTheBestThatFitAndDropsWhatTheyPushOut) {
   ASSERT_EQ(plan.drop.size(), 3U);
 }
 
+TEST_F(RecallPolicy, WhatIsAskedForNowGoesBeforeWhatStayed) {
+  const RecalledSpan held[] = {{.range = {{10}, {42}}, .landed = {90}, .messages = 0},
+                               {.range = {{60}, {68}}, .landed = {90}, .messages = 0}};
+  const OfferedSpan offered[] = {{{{70}, {86}}, false}};
+  const Plan plan = Propose(held, offered);
+  ASSERT_EQ(plan.recall.size(), 1U);
+  EXPECT_EQ(plan.recall[0].range, offered[0].range);
+  ASSERT_EQ(plan.release.size(), 1U);
+  EXPECT_EQ(plan.release[0], 0U) << "the other one still fits";
+  EXPECT_TRUE(plan.refresh.empty());
+}
+
 TEST_F(RecallPolicy, KeepsASpanForOneMoreMessageOrWhileItIsAskedFor) {
   const RecalledSpan held[] = {{.range = {{10}, {20}}, .landed = {80}, .messages = 1},
                                {.range = {{20}, {30}}, .landed = {90}, .messages = 0},
