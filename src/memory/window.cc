@@ -122,20 +122,6 @@ int64_t Window::held_pages() const {
   return heads_.empty() ? 0 : static_cast<int64_t>(heads_.size() * heads_[0].pages.size());
 }
 
-bool Window::HoldsAnchors() const {
-  const auto pages = static_cast<size_t>(held_anchor_pages());
-  const auto wanted = std::min<int64_t>(next_.value + extended_rows_, shape_.anchors);
-  return std::ranges::all_of(heads_, [&](const Head& head) {
-    if (head.refs.size() < pages) return false;
-    int64_t slots = 0;
-    for (size_t i = 0; i < pages; ++i) {
-      if (head.refs[i].ages || pool_->holder_count(head.pages[i]) == 0) return false;
-      slots += head.refs[i].used;
-    }
-    return slots >= wanted;
-  });
-}
-
 int32_t Window::attended() const {
   if (next_.value == 0) return 0;
   if (next_.value <= shape_.anchors) return static_cast<int32_t>(next_.value);

@@ -1,4 +1,5 @@
-// The first pages of a window, for others that begin with the same tokens.
+// The first pages of a window: whether they are there, and shared with others that begin with the
+// same tokens.
 
 #include <algorithm>
 
@@ -6,6 +7,20 @@
 #include "memory/window.h"
 
 namespace mooring {
+
+bool Window::HoldsAnchors() const {
+  const auto pages = static_cast<size_t>(held_anchor_pages());
+  const auto wanted = std::min<int64_t>(next_.value + extended_rows_, shape_.anchors);
+  return std::ranges::all_of(heads_, [&](const Head& head) {
+    if (head.refs.size() < pages) return false;
+    int64_t slots = 0;
+    for (size_t i = 0; i < pages; ++i) {
+      if (head.refs[i].ages || pool_->holder_count(head.pages[i]) == 0) return false;
+      slots += head.refs[i].used;
+    }
+    return slots >= wanted;
+  });
+}
 
 PagePrefix Window::FirstPages() const {
   CHECK(extended_rows_ == 0);

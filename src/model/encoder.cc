@@ -264,7 +264,7 @@ Status Encoder::Bind() {
                        .down = project(names.down, i, dim, arch_.ffn_dim),
                        .ffn_norm = norm(names.ffn_norm, i)});
   }
-  MOORING_RETURN_IF_ERROR(binder.status());
+  if (!binder.status().ok()) return binder.status();
   const auto row_of = [&](const TensorView& table, int64_t row, float* out) {
     kernels_.formats[static_cast<size_t>(table.dtype)].dequantize(table.row(row), dim, out);
   };

@@ -21,7 +21,7 @@ constexpr std::string_view kContinues = "##";
 bool IsAscii(uint32_t c) { return c < 0x80; }
 
 // Characters that stand for themselves: scripts that write without spaces. The blocks are those
-// that BERT names; kana and Hangul are written with spaces or found in pieces.
+// that the vocabularies were made with; kana and Hangul are written with spaces or found in pieces.
 bool IsIdeograph(uint32_t c) {
   constexpr std::array<std::pair<uint32_t, uint32_t>, 8> kBlocks = {{{0x4E00, 0x9FFF},
                                                                      {0x3400, 0x4DBF},

@@ -1,5 +1,5 @@
-// The tokenizer of sentence encoders: WordPiece (Schuster and Nakajima 2012) as BERT has it (Devlin
-// et al. 2019), for vocabularies in lower case.
+// The tokenizer of sentence encoders: WordPiece (Schuster and Nakajima 2012) as Devlin et al.
+// (2019) have it, for vocabularies in lower case.
 //
 // Text is cleaned (controls and bytes that are no UTF-8 go, white space becomes a space), put in
 // lower case without accents (NFD, nonspacing marks dropped), and split at white space, punctuation
