@@ -20,14 +20,14 @@ namespace {
 
 // Talk of this and that, no sentence twice.
 std::string Filler() {
-  constexpr std::array<std::string_view, 12> kWho = {
-      "farmer", "teacher", "captain", "neighbour", "painter", "widow",
-      "baker",  "doctor",  "student", "gardener",  "clerk",   "shepherd"};
+  constexpr std::array<std::string_view, 12> kWho = {"farmer",  "teacher",  "captain", "neighbour",
+                                                     "painter", "widow",    "baker",   "doctor",
+                                                     "student", "gardener", "clerk",   "shepherd"};
   constexpr std::array<std::string_view, 10> kDid = {"described", "admired", "sold",   "repaired",
                                                      "carried",   "lost",    "bought", "painted",
                                                      "cleaned",   "praised"};
   constexpr std::array<std::string_view, 12> kWhat = {
-      "wooden boat", "old piano",   "silver spoon", "summer house", "grey horse", "woollen coat",
+      "wooden boat",  "old piano",  "silver spoon", "summer house", "grey horse", "woollen coat",
       "stone bridge", "apple tree", "long letter",  "small lamp",   "new carpet", "copper kettle"};
   constexpr std::array<std::string_view, 8> kWhere = {
       "behind the church", "near the river", "after the rain",  "before breakfast",
@@ -70,12 +70,12 @@ class RecallFactsTest : public testing::Test {
         std::move(ChatTemplate::Named("chatml", *loaded_.tokenizer)).value());
 #endif
   }
-  RecallFactsReport Measure(bool other_words, bool by_meaning) {
-    const Meaning meaning = {
-        encoder_->dim(), 1, [this](std::string_view text) { return encoder_->Encode(text); }};
+  RecallFactsReport Measure(bool other_words, bool by_meaning, int64_t items = 12) {
+    const Meaning meaning = {encoder_->dim(), 1,
+                             [this](std::string_view text) { return encoder_->Encode(text); }};
     auto report = MeasureRecallOfFacts(
         *engine_, *template_, *terms_, by_meaning ? meaning : Meaning{}, Filler(),
-        {.distance = 1500, .items = 12, .tuning_wordings = true, .other_words = other_words},
+        {.distance = 1200, .items = items, .tuning_wordings = true, .other_words = other_words},
         [](int64_t /*done*/, int64_t /*total*/) {});
     EXPECT_TRUE(report.ok()) << report.error().Message();
     return std::move(report).value();
@@ -99,7 +99,7 @@ TEST_F(RecallFactsTest, InOtherWordsByTheirMeaning) {
   const RecallFactsReport report = Measure(true, true);
   EXPECT_GE(report.SpanHit(), 0.6);
   EXPECT_GE(report.Retention(), 0.5);
-  EXPECT_LE(Measure(true, false).SpanHit(), 0.25);
+  EXPECT_LE(Measure(true, false, 6).SpanHit(), 0.2);
 }
 
 }  // namespace
