@@ -343,6 +343,21 @@ TEST_P(LawTest, WhatComesBack) {
     return ranges;
   };
   EXPECT_EQ(held(*replay->Find(*replayed)), held(*done));
+
+  // So are the snapshot from the middle and what was said since.
+  const auto longer = MakeEngine(loaded, options(1, 31));
+  const auto half = longer->OpenSnapshot(std::as_bytes(std::span(bytes)));
+  ASSERT_TRUE(half.ok());
+  const LogIndex begun = longer->Find(*half)->window().next();
+  ASSERT_EQ(longer->GoOnTo(*half, done->log(), done->journal()).value(), true);
+  TraceSink rest;
+  RunTurn(*longer, *half, Request({}, 0), &rest);
+  for (const auto& [index, hash] : expected.rows) {
+    if (index < begun.value) continue;
+    ASSERT_EQ(rest.rows().at(index), hash) << index;
+  }
+  EXPECT_EQ(held(*longer->Find(*half)), held(*done));
+  EXPECT_EQ(longer->GoOnTo(*half, TokenLog(), {}).value(), false);
 }
 
 INSTANTIATE_TEST_SUITE_P(All, LawTest, testing::ValuesIn(AllNumerics()),

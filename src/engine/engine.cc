@@ -193,7 +193,7 @@ Result<ConversationId> Engine::Open() {
   return conversation->id_;
 }
 
-Result<ConversationId> Engine::OpenLog(TokenLog log, PlanJournal journal) {
+Status Engine::CheckLog(const TokenLog& log, const PlanJournal& journal) const {
   for (LogIndex i = {0}; i < log.end(); i = i + 1) {
     if (log.token(i) < model_->arch().vocab_size) continue;
     return Error{.kind = ErrorKind::kUsage,
@@ -202,12 +202,33 @@ Result<ConversationId> Engine::OpenLog(TokenLog log, PlanJournal journal) {
                  .expected = fmt::format("an id below {}", model_->arch().vocab_size),
                  .found = fmt::format("{}", log.token(i))};
   }
-  MOORING_RETURN_IF_ERROR(CheckJournal(journal, log.end()));
+  return CheckJournal(journal, log.end());
+}
+
+Result<ConversationId> Engine::OpenLog(TokenLog log, PlanJournal journal) {
+  MOORING_RETURN_IF_ERROR(CheckLog(log, journal));
   Conversation* conversation = OpenEmpty();
   if (conversation == nullptr) return TooMany(options_.conversations);
   conversation->log_ = std::move(log);
   conversation->journal_ = std::move(journal);
   return conversation->id_;
+}
+
+Result<bool> Engine::GoOnTo(ConversationId id, TokenLog log, PlanJournal journal) {
+  Conversation* conversation = FindMutable(id);
+  CHECK(conversation != nullptr && !conversation->busy(), "conversation {} is missing or busy", id);
+  MOORING_RETURN_IF_ERROR(CheckLog(log, journal));
+  const PlanJournal& done = conversation->journal_;
+  // A plan of the rest that was made within what is read would be passed over.
+  const bool rest_follows =
+      journal.size() <= done.size() || journal[done.size()].message >= conversation->log_.end();
+  if (!rest_follows || !conversation->log_.Begins(log) || journal.size() < done.size() ||
+      !std::equal(done.begin(), done.end(), journal.begin())) {
+    return false;
+  }
+  conversation->log_ = std::move(log);
+  conversation->journal_ = std::move(journal);
+  return true;
 }
 
 void Engine::Close(ConversationId id) {

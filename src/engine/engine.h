@@ -118,6 +118,10 @@ class Engine {
   // follow are those of the first time. A turn that ends before that leaves a shorter log. kUsage
   // for ids out of range and a journal that is not one of this log, kResources as Open.
   Result<ConversationId> OpenLog(TokenLog log, PlanJournal journal = {});
+  // The same for the rest of a log of which a conversation has the beginning. False, and nothing
+  // changed, when its log or journal is no beginning of these. Errors of OpenLog.
+  // REQUIRES: it exists and is idle.
+  Result<bool> GoOnTo(ConversationId id, TokenLog log, PlanJournal journal);
 
  private:
   struct Submitted {
@@ -139,6 +143,7 @@ class Engine {
   void Forward();
   void Deliver();
 
+  Status CheckLog(const TokenLog& log, const PlanJournal& journal) const;
   void StartTurn(Conversation& conversation, Submitted submitted);
   void BeginShared(Conversation& conversation);
   void PlanMessage(Conversation& conversation);

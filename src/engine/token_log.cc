@@ -32,6 +32,14 @@ void TokenLog::Append(TokenId token, bool generated) {
   ++size_;
 }
 
+bool TokenLog::Begins(const TokenLog& other) const {
+  if (size_ > other.size_) return false;
+  for (LogIndex at = {0}; at < end(); at = at + 1) {
+    if (Entry(at) != other.Entry(at)) return false;
+  }
+  return true;
+}
+
 void TokenLog::Rewind(int64_t count) {
   CHECK(count >= 0 && count <= size_);
   size_ -= count;

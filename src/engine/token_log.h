@@ -35,6 +35,9 @@ class TokenLog {
   void Append(TokenId token, bool generated);
   friend bool operator==(const TokenLog&, const TokenLog&) = default;
 
+  // Whether `other` goes on from this one, or is the same.
+  bool Begins(const TokenLog& other) const;
+
   // Takes back the last `count` tokens.
   void Rewind(int64_t count);
 

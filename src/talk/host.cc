@@ -67,8 +67,7 @@ void Host::KeepSnapshot(Resident resident) {
   if (!snapshots_ || resident.conversation.empty()) return;
   auto kept = std::make_shared<Resident>(std::move(resident));
   store_queue_->Post({[this, kept](Store& /*store*/) {
-                        const Status saved =
-                            snapshots_->Save(kept->conversation, kept->tip, kept->snapshot);
+                        const Status saved = snapshots_->Save(kept->conversation, kept->snapshot);
                         if (saved.ok()) return;
                         spdlog::warn("keys and values were not kept: {}", saved.error().Message());
                       },
@@ -208,7 +207,12 @@ bool Host::Start(const std::shared_ptr<Turn>& turn) {
     turn->resident->memory = turn->loaded ? std::move(turn->memory) : NewMemory();
     turn->log = {};
     turn->snapshot = {};
-    if (spared) turn->result.cached_tokens = NumbersOf(*engine_->Find(turn->resident->id)).seen();
+    if (spared) {
+      const Conversation& opened = *engine_->Find(turn->resident->id);
+      // But for what was said behind it; the token that was sampled last is never read yet.
+      const int64_t unread = std::max<int64_t>(0, opened.pending_rows() - 1);
+      turn->result.cached_tokens = std::max<int64_t>(0, NumbersOf(opened).seen() - unread);
+    }
     if (rebuilt) {
       ++counters_.rebuilt;
       turn->result.warnings.emplace_back("memory_rebuilt");
@@ -373,7 +377,6 @@ void Host::Finish(const std::shared_ptr<Turn>& turn) {
         turn->resident->tip = turn->message_ids[turn->spans.back().message];
       }
     }
-    residents_.Release(std::exchange(turn->resident, nullptr));
   }
   result.cached_tokens =
       std::min(result.prompt_tokens, result.cached_tokens + result.stats.shared_tokens);
@@ -383,7 +386,9 @@ void Host::Finish(const std::shared_ptr<Turn>& turn) {
   for (const RecalledText& recalled : result.recalled) {
     counters_.recalled_tokens += recalled.range.tokens();
   }
+  Resident* resident = std::exchange(turn->resident, nullptr);
   if (!turn->kept()) {
+    if (resident != nullptr) residents_.Release(resident);
     turn->listener->OnEnd(result);
     Close();
     return;
@@ -415,6 +420,8 @@ void Host::Finish(const std::shared_ptr<Turn>& turn) {
          turn->listener->OnEnd(turn->result);
          Close();
        }});
+  // Only now: what it may give away is written behind the answer.
+  if (resident != nullptr) residents_.Release(resident);
 }
 
 void Host::GiveUp(const std::shared_ptr<Turn>& turn, Refusal why, const Error& error) {

@@ -214,7 +214,7 @@ Status Host::LoadLog(Store& store, Turn& turn) {
   }
   MOORING_RETURN_IF_ERROR(LoadMemory(store, turn, std::move(said)));
   if (!snapshots_) return {};
-  auto snapshot = snapshots_->Load(turn.accepted.conversation, turn.spoken_tip);
+  auto snapshot = snapshots_->Load(turn.accepted.conversation);
   if (snapshot.ok()) {
     turn.snapshot = std::move(*snapshot).value_or("");
   } else {

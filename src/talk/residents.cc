@@ -69,8 +69,8 @@ Result<Resident*> Residents::Add(std::string conversation, TokenLog log, PlanJou
   if (!snapshot.empty()) {
     const auto opened = engine_->OpenSnapshot(std::as_bytes(std::span(snapshot)));
     if (opened.ok()) {
-      const Conversation& there = *engine_->Find(*opened);
-      if (there.log() == log && there.journal() == journal) {
+      const Result<bool> fits = engine_->GoOnTo(*opened, log, journal);
+      if (fits.ok() && *fits) {
         id = *opened;
       } else {
         engine_->Close(*opened);
@@ -87,13 +87,28 @@ Result<Resident*> Residents::Add(std::string conversation, TokenLog log, PlanJou
                          .memory = {},
                          .busy = true,
                          .id = id,
-                         .snapshot = {}});
+                         .snapshot = {},
+                         .kept = {}});
+  residents_.front().kept = engine_->Find(id)->window().next();
   return &residents_.front();
 }
 
 void Residents::Release(Resident* resident) {
   resident->busy = false;
-  if (resident->conversation.empty()) Drop(resident);
+  if (resident->conversation.empty()) return Drop(resident);
+  const LogIndex end = engine_->Find(resident->id)->log().end();
+  if (end - resident->kept < kKeepTokens) return;
+  resident->kept = end;
+  Resident copy = {.conversation = resident->conversation,
+                   .tip = {},
+                   .place = {},
+                   .memory = {},
+                   .busy = false,
+                   .id = 0,
+                   .snapshot = {},
+                   .kept = end};
+  engine_->AppendSnapshot(resident->id, &copy.snapshot);
+  give_away_(std::move(copy));
 }
 
 void Residents::Drop(Resident* resident) {

@@ -1,8 +1,8 @@
 // Which conversations are in the engine, and which wait outside it: more can be talked with than
 // the engine has places. An idle one is parked as the bytes of its snapshot when another needs its
 // place, the one used longest ago first, and what is parked beyond a limit is given away: to a file
-// (talk/snapshot_files.h), and if that is lost, its log is in the store, and reading it again gives
-// the same window.
+// (talk/snapshot_files.h). What is said behind that, or all of it if the file is lost, is in the
+// store's log, and reading it again gives the same window.
 //
 // A resident is known by its conversation and by the last message whose tokens are in its log.
 //
@@ -67,6 +67,7 @@ struct Resident {
   bool busy = false;                     // a turn has it
   ConversationId id = 0;                 // in the engine; 0: parked
   std::string snapshot;                  // of a parked one
+  LogIndex kept;                         // up to where its keys and values were given away last
 };
 
 struct ResidentCounts {
@@ -77,8 +78,10 @@ struct ResidentCounts {
 
 class Residents {
  public:
-  // Takes one that is parked no longer.
+  // Takes one that is parked no longer, or a copy.
   using GiveAway = std::function<void(Resident)>;
+  // A snapshot has some megabytes, and is the work of a few tokens.
+  static constexpr int64_t kKeepTokens = 2048;
 
   // `engine` outlives this.
   Residents(Engine* engine, size_t parked_limit_bytes, GiveAway give_away)
@@ -96,7 +99,8 @@ class Residents {
                         std::string_view snapshot, bool* spared);
   // Gives away all of them; none is left. REQUIRES: none is busy.
   void GiveAwayAll();
-  // The turn is over: it may be parked from now on.
+  // The turn is over: it may be parked from now on. After every kKeepTokens tokens a copy of its
+  // keys and values is given away, so that a program that is killed has little to read again.
   void Release(Resident* resident);
   void Drop(Resident* resident);
   // All of a conversation that was deleted; busy ones when their turn ends.

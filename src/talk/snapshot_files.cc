@@ -28,8 +28,7 @@ std::filesystem::path SnapshotFiles::PathOf(std::string_view conversation) const
   return folder_ / (std::string(conversation) + std::string(kExtension));
 }
 
-Status SnapshotFiles::Save(std::string_view conversation, std::string_view tip,
-                           std::string_view snapshot) {
+Status SnapshotFiles::Save(std::string_view conversation, std::string_view snapshot) {
   std::error_code error;
   if (std::filesystem::create_directories(folder_, error)) {
     std::filesystem::permissions(folder_, std::filesystem::perms::owner_all, error);
@@ -44,7 +43,6 @@ Status SnapshotFiles::Save(std::string_view conversation, std::string_view tip,
   ByteWriter writer(&about);
   writer.Text(identity_);
   writer.Text(conversation);
-  writer.Text(tip);
   const std::array sections = {ContainerSection{kTags[0], about},
                                ContainerSection{kTags[1], snapshot}};
   const std::string bytes = BuildContainer(sections);
@@ -54,16 +52,15 @@ Status SnapshotFiles::Save(std::string_view conversation, std::string_view tip,
   return {};
 }
 
-Result<std::optional<std::string>> SnapshotFiles::Load(std::string_view conversation,
-                                                       std::string_view tip) {
+Result<std::optional<std::string>> SnapshotFiles::Load(std::string_view conversation) {
   const std::filesystem::path path = PathOf(conversation);
   const auto read = [&]() -> Result<std::optional<std::string>> {
     MOORING_ASSIGN_OR_RETURN(const std::string bytes, ReadContainerFile(path));
     MOORING_ASSIGN_OR_RETURN(const std::vector<std::string_view> bodies,
                              OpenContainer(bytes, path.string(), kTags));
     ByteReader reader(bodies[0]);
-    const bool same = reader.Text() == identity_ && reader.Text() == conversation &&
-                      reader.Text() == tip && reader.complete();
+    const bool same =
+        reader.Text() == identity_ && reader.Text() == conversation && reader.complete();
     return same ? std::optional(std::string(bodies[1])) : std::nullopt;
   };
   Result<std::optional<std::string>> snapshot = read();

@@ -1,9 +1,9 @@
 // Keys and values of conversations that are not in the engine, as files: a cache that can be thrown
 // away at any time, for the log in the store gives the same again, at the price of its length.
 //
-// A file proves itself (talk/checked_container.h): it names what its numbers depend on, its
-// conversation and the last message in its log, and is whole or refused. One stands for each
-// conversation, the newest; together they stay below a limit, the oldest going first.
+// A file proves itself (talk/checked_container.h): it names what its numbers depend on and its
+// conversation, and is whole or refused. One stands for each conversation, the newest, of whichever
+// branch; together they stay below a limit, the oldest going first.
 //
 // Thread rule: one thread at a time.
 #ifndef MOORING_TALK_SNAPSHOT_FILES_H_
@@ -27,10 +27,10 @@ class SnapshotFiles {
 
   // Replaces the file of the conversation (its id in the store). kResources for a full disk; on any
   // error the file before is as it was.
-  Status Save(std::string_view conversation, std::string_view tip, std::string_view snapshot);
-  // What was saved up to the message `tip`, and nothing when there is none. A file that is damaged
-  // is removed, and the error says so (kModelInvalid).
-  Result<std::optional<std::string>> Load(std::string_view conversation, std::string_view tip);
+  Status Save(std::string_view conversation, std::string_view snapshot);
+  // What was saved last, and nothing when there is none. A file that is damaged is removed, and the
+  // error says so (kModelInvalid).
+  Result<std::optional<std::string>> Load(std::string_view conversation);
   void Remove(std::string_view conversation);
 
  private:

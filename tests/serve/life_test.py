@@ -50,6 +50,28 @@ class LifeTest(unittest.TestCase):
                 reply, _ = again.chat("More", conversation="k")
                 self.assertEqual(reply["mooring"]["turn"], 2)
 
+    def test_killed_server_reads_little_again(self):
+        """Keys and values are kept now and then; what was said behind them is read again, and nothing else."""
+        long, more = "Once upon a time there was a lamp. " * 70, ["And then?", "0123 4567", "Go on"]
+        with tempfile.TemporaryDirectory() as state:
+            server = Server(state=state)
+            for name in ("twin", "killed"):
+                for text in (long, "Hello", "And so on"):
+                    said = server.chat(text, conversation=name)[0]["mooring"]
+            twin = [server.chat(text, conversation="twin")[0] for text in more]
+            kept = pathlib.Path(state) / "snapshots" / f"{said['conversation']}.pages"
+            until(kept.exists)
+            server.process.kill()
+            server.stop()
+            with Server(state=state) as again:
+                replies = [again.chat(text, conversation="killed")[0] for text in more]
+                self.assertEqual(again.metric("memory_rebuilt_total"), 0)
+        self.assertNotIn("memory_rebuilt", replies[0]["mooring"]["warnings"])
+        self.assertGreater(replies[0]["usage"]["prompt_tokens_details"]["cached_tokens"], 0)
+        self.assertEqual([answer_of(reply) for reply in replies], [answer_of(reply) for reply in twin])
+        for field in ("window", "log_tokens"):
+            self.assertEqual([reply["mooring"][field] for reply in replies], [reply["mooring"][field] for reply in twin])
+
     def test_closed_socket_frees_the_turn(self):
         with tempfile.TemporaryDirectory() as folder, Server(model=endless_model(folder)) as server:
             stream = server.stream("Go on", max_tokens=10000000, conversation="gone").until_text()
@@ -68,7 +90,7 @@ class LifeTest(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder, Server(model=endless_model(folder)) as server:
             self.assertEqual(server.metric('pages{state="used"}'), 0)
             stream = server.stream("Go on", max_tokens=10000000, store=False).until_text()
-            self.assertGreater(server.metric('pages{state="used"}'), 0)
+            until(lambda: server.metric('pages{state="used"}') > 0)
             stream.close()
             until(lambda: server.metric('pages{state="used"}') == 0)
 
