@@ -277,6 +277,9 @@ class Twins {
     Window fork = window_->Fork();
     const NaiveWindow kept = naive_;
     forked_pages_ = pool_->page_count();  // not counted while both live
+    // As before every step: the bound counts on it.
+    arena_.Reset();
+    window_->Apply(policy_->Propose(window_->Facts(), arena_));
     std::vector<RowPlace> places(1);
     ASSERT_TRUE(window_->Extend(1, places));
     const KvView view = window_->View();
