@@ -27,12 +27,6 @@ namespace fs = std::filesystem;
 // layers deep, by less than 1e-6.
 constexpr double kLeastCosine = 0.999998;
 
-#ifdef MOORING_DCHECKS
-constexpr bool kSanitized = true;
-#else
-constexpr bool kSanitized = false;
-#endif
-
 // Standard base64, padded, as the golden files have it.
 std::vector<uint8_t> FromBase64(const std::string& text) {
   constexpr std::string_view kDigits =

@@ -71,12 +71,6 @@ std::vector<Setting> GreedySettings() {
   return settings;
 }
 
-#ifdef MOORING_DCHECKS
-constexpr bool kSanitized = true;
-#else
-constexpr bool kSanitized = false;
-#endif
-
 // Scalar code and sanitizers are slow: they read the heads of files.
 bool HeadsOnly(const Setting& setting) {
   return !FullMatrix() && (kSanitized || setting.isa == "ref");

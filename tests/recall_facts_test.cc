@@ -51,9 +51,7 @@ std::string Filler() {
 class RecallFactsTest : public testing::Test {
  protected:
   void SetUp() override {
-#ifdef MOORING_DCHECKS
-    GTEST_SKIP() << "measured in a release build";
-#else
+    if (kSanitized) GTEST_SKIP() << "measured in a release build";
     const auto model = DefaultModelPath();
     const auto encoder = DefaultEncoderPath();
     if (!model || !encoder) GTEST_SKIP() << "the default model and the encoder are not there";
@@ -68,7 +66,6 @@ class RecallFactsTest : public testing::Test {
     terms_ = std::make_unique<const TermTable>(*loaded_.tokenizer);
     template_ = std::make_unique<ChatTemplate>(
         std::move(ChatTemplate::Named("chatml", *loaded_.tokenizer)).value());
-#endif
   }
   RecallFactsReport Measure(bool other_words, bool by_meaning, int64_t items = 12) {
     const Meaning meaning = {encoder_->dim(), 1,

@@ -18,6 +18,13 @@
 
 namespace mooring::test {
 
+// Whether this is a build for sanitizers, which is slow.
+#ifdef MOORING_DCHECKS
+inline constexpr bool kSanitized = true;
+#else
+inline constexpr bool kSanitized = false;
+#endif
+
 // A file under tests/golden.
 std::filesystem::path Golden(std::string_view name);
 nlohmann::json ReadJson(const std::filesystem::path& path);

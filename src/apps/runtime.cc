@@ -138,6 +138,8 @@ void LoadEncoder(const Settings& settings, Runtime* runtime) {
   if (encoder.ok()) {
     runtime->encoder = std::move(encoder).value();
     runtime->encoder_name = name;
+    const std::string fingerprint = ModelFingerprint(runtime->encoder->encoder().file());
+    runtime->encoder_number = XXH3_64bits(fingerprint.data(), fingerprint.size());
     return;
   }
   runtime->warnings.push_back(
@@ -208,8 +210,7 @@ Result<Runtime> LoadRuntime(const CommandContext& context, const RuntimeNeeds& n
 
 Meaning Runtime::meaning() const {
   if (encoder == nullptr) return {};
-  const std::string fingerprint = ModelFingerprint(encoder->encoder().file());
-  return {encoder->dim(), XXH3_64bits(fingerprint.data(), fingerprint.size()),
+  return {encoder->dim(), encoder_number,
           [it = encoder.get()](std::string_view text) { return it->Encode(text); }};
 }
 

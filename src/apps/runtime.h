@@ -41,6 +41,7 @@ struct Runtime {
   std::unique_ptr<const TermTable> terms;       // null where nothing is called back
   std::unique_ptr<TextEncoder> encoder;         // null: what is called back is found by its words
   std::string encoder_name = "none";            // what the user called it
+  uint64_t encoder_number = 0;                  // Meaning::encoder
   std::unique_ptr<Engine> engine;
   std::vector<std::string> warnings;  // a clipped window, a CPU in place of a GPU
 

@@ -219,13 +219,10 @@ Result<bool> Engine::GoOnTo(ConversationId id, TokenLog log, PlanJournal journal
   CHECK(conversation != nullptr && !conversation->busy(), "conversation {} is missing or busy", id);
   MOORING_RETURN_IF_ERROR(CheckLog(log, journal));
   const PlanJournal& done = conversation->journal_;
+  const auto rest = std::ranges::mismatch(done, journal);
+  if (rest.in1 != done.end() || !conversation->log_.Begins(log)) return false;
   // A plan of the rest that was made within what is read would be passed over.
-  const bool rest_follows =
-      journal.size() <= done.size() || journal[done.size()].message >= conversation->log_.end();
-  if (!rest_follows || !conversation->log_.Begins(log) || journal.size() < done.size() ||
-      !std::equal(done.begin(), done.end(), journal.begin())) {
-    return false;
-  }
+  if (rest.in2 != journal.end() && rest.in2->message < conversation->log_.end()) return false;
   conversation->log_ = std::move(log);
   conversation->journal_ = std::move(journal);
   return true;

@@ -42,7 +42,9 @@ Host::Host(Engine* engine, const ChatTemplate* chat_template, Store* store, Host
       chat_template_(chat_template),
       options_(std::move(options)),
       residents_(engine, options_.parked_bytes,
-                 [this](Resident resident) { KeepSnapshot(std::move(resident)); }),
+                 [this](std::string conversation, std::string snapshot) {
+                   KeepSnapshot(std::move(conversation), std::move(snapshot));
+                 }),
       store_queue_(std::make_unique<StoreQueue>(store)),
       engine_thread_(std::make_unique<EngineThread>(engine, [this] { return FinishEnded(); })) {
   if (!options_.snapshots.empty()) {
@@ -63,11 +65,11 @@ Host::~Host() {
 }
 
 // Written on the store's thread; what it costs when it fails is time.
-void Host::KeepSnapshot(Resident resident) {
-  if (!snapshots_ || resident.conversation.empty()) return;
-  auto kept = std::make_shared<Resident>(std::move(resident));
-  store_queue_->Post({[this, kept](Store& /*store*/) {
-                        const Status saved = snapshots_->Save(kept->conversation, kept->snapshot);
+void Host::KeepSnapshot(std::string conversation, std::string snapshot) {
+  if (!snapshots_ || conversation.empty()) return;
+  store_queue_->Post({[this, conversation = std::move(conversation),
+                       snapshot = std::move(snapshot)](Store& /*store*/) {
+                        const Status saved = snapshots_->Save(conversation, snapshot);
                         if (saved.ok()) return;
                         spdlog::warn("keys and values were not kept: {}", saved.error().Message());
                       },

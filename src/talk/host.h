@@ -184,7 +184,7 @@ class Host {
   void StartWaiting();
   bool Start(const std::shared_ptr<Turn>& turn);
   void Begin(const std::shared_ptr<Turn>& turn);
-  void KeepSnapshot(Resident resident);
+  void KeepSnapshot(std::string conversation, std::string snapshot);
   std::optional<ResidentMemory> NewMemory() const;
   void Remember(Turn& turn, TurnRequest* request);
   void KeepSaid(Turn& turn, TurnFinish* finish);

@@ -88,8 +88,7 @@ Result<Resident*> Residents::Add(std::string conversation, TokenLog log, PlanJou
                          .busy = true,
                          .id = id,
                          .snapshot = {},
-                         .kept = {}});
-  residents_.front().kept = engine_->Find(id)->window().next();
+                         .kept = engine_->Find(id)->window().next()});
   return &residents_.front();
 }
 
@@ -99,16 +98,9 @@ void Residents::Release(Resident* resident) {
   const LogIndex end = engine_->Find(resident->id)->log().end();
   if (end - resident->kept < kKeepTokens) return;
   resident->kept = end;
-  Resident copy = {.conversation = resident->conversation,
-                   .tip = {},
-                   .place = {},
-                   .memory = {},
-                   .busy = false,
-                   .id = 0,
-                   .snapshot = {},
-                   .kept = end};
-  engine_->AppendSnapshot(resident->id, &copy.snapshot);
-  give_away_(std::move(copy));
+  std::string snapshot;
+  engine_->AppendSnapshot(resident->id, &snapshot);
+  give_away_(resident->conversation, std::move(snapshot));
 }
 
 void Residents::Drop(Resident* resident) {
@@ -166,7 +158,7 @@ void Residents::GiveAwayAll() {
       engine_->AppendSnapshot(resident.id, &resident.snapshot);
       engine_->Close(std::exchange(resident.id, 0));
     }
-    give_away_(std::move(resident));
+    give_away_(std::move(resident.conversation), std::move(resident.snapshot));
   }
 }
 
@@ -176,7 +168,7 @@ void Residents::LimitParked() {
     --at;
     if (at->id != 0 || at->busy) continue;
     bytes -= at->snapshot.size();
-    give_away_(std::move(*at));
+    give_away_(std::move(at->conversation), std::move(at->snapshot));
     at = residents_.erase(at);
   }
 }

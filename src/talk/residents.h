@@ -78,8 +78,8 @@ struct ResidentCounts {
 
 class Residents {
  public:
-  // Takes one that is parked no longer, or a copy.
-  using GiveAway = std::function<void(Resident)>;
+  // Takes the snapshot of a conversation that is parked no longer, or a copy.
+  using GiveAway = std::function<void(std::string conversation, std::string snapshot)>;
   // A snapshot has some megabytes, and is the work of a few tokens.
   static constexpr int64_t kKeepTokens = 2048;
 
