@@ -41,6 +41,7 @@ Host::Host(Engine* engine, const ChatTemplate* chat_template, Store* store, Host
     : engine_(engine),
       chat_template_(chat_template),
       options_(std::move(options)),
+      engine_numbers_(engine->numbers()),  // who asks before the first step is told the truth
       residents_(engine, options_.parked_bytes,
                  [this](std::string conversation, std::string snapshot) {
                    KeepSnapshot(std::move(conversation), std::move(snapshot));

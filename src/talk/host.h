@@ -150,7 +150,7 @@ class Host {
   // Turns that have not ended.
   int64_t turns() const { return turns_; }
   const HostCounters& counters() const { return counters_; }
-  // As they were after the last step.
+  // As they were after the last step, or at the start.
   EngineNumbers engine_numbers() const {
     const std::lock_guard lock(numbers_mutex_);
     return engine_numbers_;
