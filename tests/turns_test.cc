@@ -309,7 +309,7 @@ TEST_F(EngineTest, BeginningsAreSharedUnderOneNameOnly) {
   // The last token is always read: its row makes the logits.
   EXPECT_EQ(shared("alice", 36), 20);
   EXPECT_LT(engine->numbers().free_pages, engine->numbers().pages);
-  engine->DropPrefixes();
+  engine->DropKept();
   EXPECT_EQ(engine->numbers().free_pages, engine->numbers().pages);
   EXPECT_EQ(shared("alice", 50), 0);
 }
@@ -430,6 +430,138 @@ TEST_F(EngineTest, ACancelWhileSpansAreReadChangesNothing) {
   EXPECT_EQ(after.tokens(), expected.tokens());
   EXPECT_EQ(after.stats().reread_tokens, 24);
   EXPECT_EQ(engine->Find(*id)->window().recalled_slots(), 24);
+}
+
+// What was read again once is not computed a second time, nor by a conversation that says the same
+// under the same name; and it makes no difference to what is answered.
+class KeptSpansTest : public EngineTest {
+ protected:
+  static EngineOptions Options(uint64_t span_bytes) {
+    return {.policy = "recall",
+            .window = {.capacity = 64, .anchors = 4, .expire_by_page = false, .recalled = 24},
+            .conversations = 3,
+            .step_rows = 16,
+            .span_bytes = span_bytes};
+  }
+  std::vector<TokenId> LongPrompt() const {
+    std::vector<TokenId> tokens;
+    for (int i = 0; i < 160; ++i) tokens.push_back(prompt_[i % 8] + i / 16);
+    return tokens;
+  }
+  static TurnRequest Named(TurnRequest request, std::string_view name) {
+    request.shares_as = name;
+    return request;
+  }
+  // Turn 0 is a long text; those behind it ask for a span, for nothing until it has left, for it
+  // again and for another one.
+  RecordingSink Turn(Engine* engine, ConversationId id, std::string_view name, size_t turn) const {
+    const std::vector<std::vector<OfferedSpan>> asked = {{kSpan}, {}, {}, {kSpan}, {kOther}};
+    RecordingSink sink;
+    TurnRequest request =
+        turn == 0 ? Greedy(LongPrompt(), 2) : AsksFor(Greedy(prompt_, 6), asked[turn - 1]);
+    RunTurn(*engine, id, Named(std::move(request), name), &sink);
+    return sink;
+  }
+  std::vector<RecordingSink> Talk(Engine* engine, ConversationId id, std::string_view name) const {
+    std::vector<RecordingSink> sinks;
+    for (size_t turn = 0; turn < 6; ++turn) sinks.push_back(Turn(engine, id, name, turn));
+    return sinks;
+  }
+  static constexpr OfferedSpan kSpan = {{{10}, {34}}, false};
+  static constexpr OfferedSpan kOther = {{{40}, {53}}, true};
+  static constexpr uint64_t kPlenty = 64 << 20;
+};
+
+TEST_F(KeptSpansTest, ASpanIsReadAgainOnce) {
+  const auto without = Make(Options(0));
+  const auto with = Make(Options(kPlenty));
+  const auto expected = Talk(without.get(), *without->Open(), "a");
+  const auto got = Talk(with.get(), *with->Open(), "a");
+  const std::vector<int64_t> reread = {0, 24, 0, 0, 24, 13};
+  for (size_t i = 0; i < got.size(); ++i) {
+    EXPECT_EQ(got[i].tokens(), expected[i].tokens()) << i;
+    EXPECT_EQ(expected[i].stats().reread_tokens, reread[i]) << i;
+    EXPECT_EQ(got[i].stats().reread_tokens, i == 4 ? 0 : reread[i]) << i;
+  }
+  EXPECT_EQ(without->numbers().span_bytes, 0);
+  EXPECT_GT(with->numbers().span_bytes, 0);
+  EXPECT_EQ(with->numbers().counters.spared_tokens, 24);
+}
+
+TEST_F(KeptSpansTest, TheyAreSharedUnderOneNameOnly) {
+  const auto engine = Make(Options(kPlenty));
+  const auto reread = [&](std::string_view name) {
+    return Talk(engine.get(), *engine->Open(), name)[1].stats().reread_tokens;
+  };
+  EXPECT_EQ(reread("a"), 24);
+  EXPECT_EQ(reread("a"), 0);
+  EXPECT_EQ(reread("b"), 24);
+}
+
+TEST_F(KeptSpansTest, WhatWasNotNamedStaysWithItsConversation) {
+  const auto engine = Make(Options(kPlenty));
+  EXPECT_EQ(Talk(engine.get(), *engine->Open(), "")[1].stats().reread_tokens, 24);
+  EXPECT_EQ(Talk(engine.get(), *engine->Open(), "")[1].stats().reread_tokens, 24);
+}
+
+TEST_F(KeptSpansTest, OtherTokensAreAnotherSpan) {
+  const auto engine = Make(Options(kPlenty));
+  Talk(engine.get(), *engine->Open(), "a");
+  for (const size_t changed : {size_t{0}, size_t{33}}) {  // an anchor; the last of the span
+    std::vector<TokenId> tokens = LongPrompt();
+    ++tokens[changed];
+    const auto id = engine->Open();
+    RecordingSink sink;
+    RunTurn(*engine, *id, Named(Greedy(std::move(tokens), 2), "a"), &sink);
+    RunTurn(*engine, *id, Named(AsksFor(Greedy(prompt_, 6), {kSpan}), "a"), &sink);
+    EXPECT_EQ(sink.stats().reread_tokens, 24) << changed;
+    engine->Close(*id);
+  }
+}
+
+TEST_F(KeptSpansTest, TheyAreBoundedAndGoWhenAsked) {
+  const auto plenty = Make(Options(kPlenty));
+  const auto id = plenty->Open();
+  Talk(plenty.get(), *id, "a");
+  const auto both = static_cast<uint64_t>(plenty->numbers().span_bytes);  // of 24 tokens and of 13
+  plenty->DropKept();
+  EXPECT_EQ(plenty->numbers().span_bytes, 0);
+  const auto tight = Make(Options(both - 1));
+  EXPECT_EQ(Talk(tight.get(), *tight->Open(), "a")[4].stats().reread_tokens, 0);
+  EXPECT_GT(tight->numbers().span_bytes, 0);
+  EXPECT_LT(static_cast<uint64_t>(tight->numbers().span_bytes), both);
+  const auto none = Make(Options(1));
+  EXPECT_EQ(Talk(none.get(), *none->Open(), "a")[4].stats().reread_tokens, 24);
+  EXPECT_EQ(none->numbers().span_bytes, 0);
+}
+
+// Between turns, in short steps; a turn that comes meanwhile goes first, and what it asks for that
+// was not read to the end is read with it.
+TEST_F(KeptSpansTest, SpansAreReadAheadOfTheMessageThatAsks) {
+  const auto without = Make(Options(0));
+  const auto expected = Talk(without.get(), *without->Open(), "a");
+  const auto engine = Make(Options(kPlenty));
+  const auto id = engine->Open();
+  Turn(engine.get(), *id, "a", 0);
+  EXPECT_FALSE(engine->Step());
+  const int64_t free_pages = engine->numbers().free_pages;
+  const std::vector<LogRange> spans = {kOther.range, {{900}, {910}}, {{7}, {7}}, kSpan.range};
+  engine->ReadAhead(*id, spans);
+  EXPECT_TRUE(engine->Step());  // 13 tokens
+  EXPECT_TRUE(engine->Step());  // 16 of 24
+  EXPECT_EQ(engine->numbers().counters.ahead_tokens, 29);
+  for (size_t turn = 1; turn < 6; ++turn) {
+    const RecordingSink sink = Turn(engine.get(), *id, "a", turn);
+    EXPECT_EQ(sink.tokens(), expected[turn].tokens());
+    EXPECT_EQ(sink.stats().reread_tokens, turn == 1 ? 24 : 0);
+    EXPECT_FALSE(engine->Step());  // all is kept by now
+  }
+  EXPECT_EQ(engine->numbers().counters.ahead_tokens, 29);
+  engine->Close(*id);
+  const auto again = engine->Open();
+  engine->ReadAhead(*again, spans);  // it has said nothing yet
+  EXPECT_FALSE(engine->Step());
+  EXPECT_GE(engine->numbers().free_pages, free_pages);
 }
 
 }  // namespace

@@ -19,17 +19,16 @@
 namespace mooring {
 namespace {
 
-constexpr std::array<std::string_view, 33> kLaterKeys = {
+constexpr std::array<std::string_view, 31> kLaterKeys = {
     "model.mmap", "memory.key_tokens", "memory.topic_anchors", "memory.pinned", "memory.pool_bytes",
-    "memory.index_ram", "memory.archive.ram_bytes", "memory.archive.disk_bytes",
-    "server.cors_origins", "server.max_streams", "server.idle_timeout", "server.keepalive_comment",
-    "server.resume_buffer.bytes", "server.resume_buffer.keep", "conversations.id_headers",
-    "conversations.import_tokens", "conversations.durable", "conversations.idle_to_disk",
-    "conversations.ttl", "limits.max_output_tokens", "limits.messages", "limits.n", "limits.stop",
-    "limits.stop_bytes", "limits.top_logprobs", "log.format", "log.prompts", "metrics.enabled",
-    "metrics.listen",
+    "memory.index_ram", "memory.archive.disk_bytes", "server.cors_origins", "server.max_streams",
+    "server.idle_timeout", "server.keepalive_comment", "server.resume_buffer.bytes",
+    "server.resume_buffer.keep", "conversations.id_headers", "conversations.import_tokens",
+    "conversations.durable", "conversations.idle_to_disk", "conversations.ttl",
+    "limits.max_output_tokens", "limits.messages", "limits.n", "limits.stop", "limits.stop_bytes",
+    "limits.top_logprobs", "log.format", "log.prompts", "metrics.enabled", "metrics.listen",
     // Whole groups, for files that give them no value.
-    "memory.archive", "server.resume_buffer", "limits", "metrics"};
+    "server.resume_buffer", "limits", "metrics"};
 
 constexpr std::array<std::string_view, 6> kLaterFlags = {
     "no-pack-cache", "max-conversations", "revision", "server", "plot", "man"};

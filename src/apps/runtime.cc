@@ -84,6 +84,7 @@ Result<EngineOptions> ChooseEngine(const Settings& settings, const RuntimeNeeds&
       .expire_by_page = settings.kv_cache_policy == "block",
       .recalled = std::min(kMostRecalled, static_cast<int32_t>(share) / kPageSlots * kPageSlots)};
   options.force_window = settings.force_window;
+  options.span_bytes = recalls ? static_cast<uint64_t>(settings.memory.archive_ram_bytes) : 0;
   options.conversations = needs.conversations;
   options.step_rows = needs.step_rows;
   options.logit_rows = needs.logit_rows;

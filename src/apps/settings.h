@@ -39,6 +39,7 @@ struct Settings {
     double recall = 0.125;           // share of the window for what comes back; 0: off
     std::string encoder = "all-minilm-l6-v2";  // a name, a folder, or none: by words only
     std::string key_value = "auto";            // auto | int8 | fp16 | f32
+    int64_t archive_ram_bytes = 256 << 20;     // of spans that were read again; 0: keep none
   } memory;
 
   struct Sampling {

@@ -10,7 +10,9 @@
 
 #include <array>
 #include <cstdint>
+#include <deque>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "engine/plan_journal.h"
@@ -25,7 +27,7 @@ namespace mooring {
 
 using ConversationId = uint64_t;
 
-// A span that is being read again for a message that waits for it.
+// A span that is being read again: for a message that waits for it, or ahead.
 struct Reread {
   OfferedSpan span;
   Window window;  // the anchors and what was read of the span
@@ -80,6 +82,16 @@ class Conversation {
   // Whether entries of the journal are still to be repeated: their messages are in the log and
   // have not been read again.
   bool repeats() const { return repeated_ < journal_.size(); }
+  // Under which name its spans are kept: what several conversations share, or its own.
+  std::string span_name() const {
+    return shares_as_.empty() ? "conversation:" + std::to_string(id_) : shares_as_;
+  }
+  // The span that is read next, if one is: before the tokens that are pending, or, when nothing is,
+  // ahead of the message that will ask for it.
+  Reread* pending_reread() {
+    if (turn_) return turn_->pending_reread();
+    return reading_ahead_ ? &*reading_ahead_ : nullptr;
+  }
   // Where the window is to take in what was found for a message, if that is still to come.
   std::optional<LogIndex> planned_message() const {
     if (repeats()) return journal_[repeated_].message;
@@ -92,8 +104,11 @@ class Conversation {
   TokenLog log_;
   Window window_;
   PlanJournal journal_;
-  size_t repeated_ = 0;  // of journal_, the entries that the window has followed
+  size_t repeated_ = 0;    // of journal_, the entries that the window has followed
+  std::string shares_as_;  // of the turn that named one last, or of the one it is a fork of
   std::optional<RunningTurn> turn_;
+  std::deque<LogRange> ahead_;           // to be read while nothing else is to be done
+  std::optional<Reread> reading_ahead_;  // the first of them; none while a turn is under way
 };
 
 }  // namespace mooring

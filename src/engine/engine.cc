@@ -123,7 +123,8 @@ Engine::Engine(const Model* model, const Tokenizer* tokenizer, const EngineOptio
       sampler_scratch_(model->arch().vocab_size),
       recent_(kMaxPenaltyWindow),
       written_(kMaxPenaltyWindow),
-      arena_(ArenaBytes(options)) {
+      arena_(ArenaBytes(options)),
+      spans_(options.span_bytes) {
   const auto conversations = static_cast<size_t>(options.conversations);
   const auto rows = static_cast<size_t>(options.step_rows);
   conversations_.reserve(conversations);
@@ -136,7 +137,7 @@ Engine::Engine(const Model* model, const Tokenizer* tokenizer, const EngineOptio
   logit_rows_.reserve(rows);
   parts_.reserve(conversations);
   part_owners_.reserve(conversations);
-  part_windows_.reserve(conversations);
+  part_rereads_.reserve(conversations);
 }
 
 Engine::~Engine() = default;
@@ -163,6 +164,7 @@ EngineNumbers Engine::numbers() const {
     numbers.recalled_tokens += window.recalled_slots();
     numbers.recent_tokens += window.attended() - anchors - window.recalled_slots();
   }
+  numbers.span_bytes = static_cast<int64_t>(spans_.bytes());
   return numbers;
 }
 
@@ -245,8 +247,21 @@ Result<ConversationId> Engine::Fork(ConversationId id) {
   fork->log_ = from->log_;
   fork->journal_ = from->journal_;
   fork->repeated_ = from->repeated_;
+  fork->shares_as_ = from->span_name();
   conversations_.push_back(std::move(fork));
   return conversations_.back()->id_;
+}
+
+void Engine::DropKept() {
+  prefixes_.DropAll();
+  spans_.DropAll();
+}
+
+void Engine::ReadAhead(ConversationId id, std::span<const LogRange> spans) {
+  Conversation* conversation = FindMutable(id);
+  CHECK(conversation != nullptr, "no conversation {}", id);
+  if (spans_.most_bytes() == 0) return;
+  conversation->ahead_.insert(conversation->ahead_.end(), spans.begin(), spans.end());
 }
 
 Status Engine::Submit(ConversationId id, TurnRequest request, Sink* sink) {

@@ -19,6 +19,7 @@
 #include "base/result.h"
 #include "engine/conversation.h"
 #include "engine/kept_prefixes.h"
+#include "engine/kept_spans.h"
 #include "engine/scheduler.h"
 #include "engine/turn.h"
 #include "memory/page_pool.h"
@@ -35,6 +36,7 @@ struct EngineOptions {
   int conversations = 1;          // held at the same time, each with a whole window
   int step_rows = 128;            // tokens per step
   int logit_rows = 8;             // rows with logits per step, at least `conversations`
+  uint64_t span_bytes = 0;        // most that is kept of spans that were read again
 };
 
 // Where the engine's memory went, in bytes.
@@ -51,6 +53,9 @@ struct EngineCounters {
   int64_t rows = 0;            // of all steps
   int64_t conversations = 0;   // of all steps: over `steps`, how many share one
   int64_t evicted_tokens = 0;  // that left a window behind its anchors, a log read again too
+  // Of spans that were called back: those that a message waited for, and those that were there.
+  int64_t reread_tokens = 0, spared_tokens = 0;
+  int64_t ahead_tokens = 0;    // of spans that were read while nothing waited
   int64_t numeric_errors = 0;  // turns that ended with numbers that are not finite
   int64_t out_of_pages = 0;    // turns that ended because no page was free
   double plan_seconds = 0.0;   // of all steps: Drain, Plan and Schedule
@@ -68,6 +73,7 @@ struct EngineNumbers {
   int64_t windows_without_anchors = 0;  // a fault of this program: must stay 0
   // Tokens in all windows, by why they are there.
   int64_t anchor_tokens = 0, recalled_tokens = 0, recent_tokens = 0;
+  int64_t span_bytes = 0;  // of spans that are kept beside the pages
 };
 
 class Engine {
@@ -92,8 +98,14 @@ class Engine {
   // A second conversation with the same log and window, sharing pages. kResources when there is no
   // room. REQUIRES: it exists and is idle.
   Result<ConversationId> Fork(ConversationId id);
-  // Gives back what is kept of how conversations began (TurnRequest::shares_as).
-  void DropPrefixes() { prefixes_.DropAll(); }
+  // Gives back what is kept of how conversations began (TurnRequest::shares_as) and of spans that
+  // were read again.
+  void DropKept();
+  // Reads these spans of the log again while there is nothing else to do, so that the message that
+  // calls one back need not wait for it: behind those that were named before. What is kept already
+  // or cannot come back is passed over. Does nothing where `options.span_bytes` is 0.
+  // REQUIRES: it exists.
+  void ReadAhead(ConversationId id, std::span<const LogRange> spans);
   // Null when there is none of that id. Valid until the next call that is not const.
   const Conversation* Find(ConversationId id) const;
 
@@ -104,7 +116,7 @@ class Engine {
   // Ends the turn at the next Step. Does nothing when there is none. Async-signal-safe: no.
   void Cancel(ConversationId id);
 
-  // One step; false when there was nothing to do.
+  // One step; false when there was nothing to do, nor to be read ahead.
   bool Step();
   // Steps until the conversation is idle. What `chat` and the tests use.
   void RunUntilIdle(ConversationId id);
@@ -148,7 +160,11 @@ class Engine {
   void BeginShared(Conversation& conversation);
   void PlanMessage(Conversation& conversation);
   void NoteMessage(Conversation& conversation, bool held_spans);
+  void ClearStep();
+  bool ScheduleAhead();
+  Reread* NextAhead(Conversation& conversation);
   bool AddPart(Conversation& conversation, const WaitingWork& work, int row_count);
+  void DeliverReread(Conversation& conversation, const Reread& reread, int row_count);
   void DeliverRows(Conversation& conversation, const StepPart& part, size_t* logit_row);
   void DeliverRow(Conversation& conversation, LogIndex index, std::span<const float> logits);
   RecentTokens RecentOf(const Conversation& conversation);
@@ -169,6 +185,7 @@ class Engine {
   Arena arena_;
 
   KeptPrefixes prefixes_;
+  KeptSpans spans_;
   std::vector<std::unique_ptr<Conversation>> conversations_;
   ConversationId next_id_ = 1;
 
@@ -180,12 +197,13 @@ class Engine {
   std::vector<WaitingWork> work_;
   std::vector<int> scheduled_rows_;
   int schedule_turn_ = 0;
+  size_t ahead_turn_ = 0;  // whose spans are read ahead next
   std::vector<TokenId> tokens_;
   std::vector<RowPlace> places_;
   std::vector<int> logit_rows_;
   std::vector<StepPart> parts_;
   std::vector<Conversation*> part_owners_;
-  std::vector<Window*> part_windows_;  // the owner's, or one in which it reads a span again
+  std::vector<Reread*> part_rereads_;  // the span that the part reads again, or null
   EngineCounters counters_;
 };
 

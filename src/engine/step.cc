@@ -14,7 +14,7 @@ bool Engine::Step() {
   const double begun = MonotonicSeconds();
   Drain();
   Plan();
-  if (!Schedule()) return false;
+  if (!Schedule() && !ScheduleAhead()) return false;
   const double planned = MonotonicSeconds();
   Forward();
   const double computed = MonotonicSeconds();
@@ -61,6 +61,9 @@ void Engine::StartTurn(Conversation& conversation, Submitted submitted) {
   });
   for (const TokenId token : submitted.request.tokens) conversation.log_.Append(token, false);
   StopMatcher stop(submitted.request.stop);
+  // The pages are the turn's; what was read ahead so far begins anew.
+  conversation.reading_ahead_.reset();
+  if (!submitted.request.shares_as.empty()) conversation.shares_as_ = submitted.request.shares_as;
   conversation.turn_.emplace(RunningTurn{.request = std::move(submitted.request),
                                          .sink = submitted.sink,
                                          .message = message,
@@ -139,6 +142,10 @@ void Engine::PlanMessage(Conversation& conversation) {
   if (turn.rereads.empty()) {
     for (const OfferedSpan& span : plan.recall) {
       turn.rereads.push_back({span, conversation.window_.AnchorsAlone()});
+      if (spans_.Fill(conversation.span_name(), conversation.log_, span.range,
+                      &turn.rereads.back().window)) {
+        counters_.spared_tokens += span.range.tokens();
+      }
     }
   }
   if (turn.pending_reread() != nullptr) return;
@@ -197,11 +204,7 @@ bool Engine::Schedule() {
   const StepLimits& limits = workspace_.limits();
   schedule_turn_ = ScheduleRows(work_, {limits.rows, limits.logit_rows, limits.parts},
                                 schedule_turn_, scheduled_rows_);
-  tokens_.clear();
-  logit_rows_.clear();
-  parts_.clear();
-  part_owners_.clear();
-  part_windows_.clear();
+  ClearStep();
   Conversation* starved = nullptr;
   for (size_t i = 0; i < work_.size(); ++i) {
     if (scheduled_rows_[i] == 0) continue;
@@ -216,13 +219,60 @@ bool Engine::Schedule() {
   return !parts_.empty();
 }
 
+void Engine::ClearStep() {
+  tokens_.clear();
+  logit_rows_.clear();
+  parts_.clear();
+  part_owners_.clear();
+  part_rereads_.clear();
+}
+
+// A step for the spans that nobody waits for yet, short, since somebody may come.
+bool Engine::ScheduleAhead() {
+  constexpr int64_t kAheadRows = 16;
+  const size_t count = conversations_.size();
+  for (size_t i = 0; i < count; ++i) {
+    const size_t at = (ahead_turn_ + i) % count;
+    Conversation& conversation = *conversations_[at];
+    const Reread* reread = NextAhead(conversation);
+    if (reread == nullptr) continue;
+    ClearStep();
+    const int64_t rows = std::min<int64_t>(
+        {reread->pending(), kAheadRows, static_cast<int64_t>(workspace_.limits().rows)});
+    if (AddPart(conversation, {}, static_cast<int>(rows))) {
+      ahead_turn_ = at + (reread->pending() == rows ? 1 : 0);
+      return true;
+    }
+    conversation.reading_ahead_.reset();
+    conversation.ahead_.clear();  // there are no pages to spare
+  }
+  return false;
+}
+
+// The span of an idle conversation that is read ahead now.
+Reread* Engine::NextAhead(Conversation& conversation) {
+  const Window& window = conversation.window_;
+  if (conversation.busy() || window.next().value < window.shape().anchors) return nullptr;
+  while (!conversation.reading_ahead_ && !conversation.ahead_.empty()) {
+    const LogRange span = conversation.ahead_.front();
+    if (span.tokens() > 0 && span.to <= conversation.log_.end() &&
+        !spans_.Has(conversation.span_name(), conversation.log_, span, window.shape().anchors)) {
+      conversation.reading_ahead_.emplace(Reread{{.range = span}, window.AnchorsAlone()});
+    } else {
+      conversation.ahead_.pop_front();
+    }
+  }
+  return conversation.pending_reread();
+}
+
 bool Engine::AddPart(Conversation& conversation, const WaitingWork& work, int row_count) {
   const auto first_row = static_cast<int>(tokens_.size());
-  Reread* reread = conversation.turn_->pending_reread();
+  Reread* reread = conversation.pending_reread();
   Window& window = reread != nullptr ? reread->window : conversation.window_;
   const LogIndex first = reread != nullptr ? reread->next() : window.next();
   while (!window.Extend(row_count, std::span(places_).subspan(static_cast<size_t>(first_row)))) {
-    if (!prefixes_.DropOldest()) return false;
+    // What is read ahead takes nothing from anybody.
+    if (!conversation.busy() || !prefixes_.DropOldest()) return false;
   }
   for (int i = 0; i < row_count; ++i) {
     tokens_.push_back(conversation.log_.token(first + i));
@@ -232,7 +282,7 @@ bool Engine::AddPart(Conversation& conversation, const WaitingWork& work, int ro
   }
   parts_.push_back({window.View(), first_row, row_count});
   part_owners_.push_back(&conversation);
-  part_windows_.push_back(&window);
+  part_rereads_.push_back(reread);
   return true;
 }
 
@@ -252,12 +302,13 @@ void Engine::Deliver() {
   size_t logit_row = 0;
   for (size_t p = 0; p < parts_.size(); ++p) {
     Conversation& conversation = *part_owners_[p];
-    Window& window = *part_windows_[p];
-    window.Commit();
-    if (&window != &conversation.window_) {
-      conversation.turn_->stats.reread_tokens += parts_[p].row_count;
+    if (Reread* reread = part_rereads_[p]) {
+      reread->window.Commit();
+      DeliverReread(conversation, *reread, parts_[p].row_count);
       continue;
     }
+    Window& window = conversation.window_;
+    window.Commit();
     counters_.evicted_tokens +=
         window.SeenFrom(window.next()) - window.SeenFrom(window.next() - parts_[p].row_count);
     conversation.turn_->stats.read_tokens += parts_[p].row_count;
@@ -268,6 +319,21 @@ void Engine::Deliver() {
     }
     DeliverRows(conversation, parts_[p], &logit_row);
   }
+}
+
+void Engine::DeliverReread(Conversation& conversation, const Reread& reread, int row_count) {
+  if (reread.pending() == 0) {
+    spans_.Keep(conversation.span_name(), conversation.log_, reread.span.range, reread.window);
+  }
+  if (conversation.busy()) {
+    conversation.turn_->stats.reread_tokens += row_count;
+    counters_.reread_tokens += row_count;
+    return;
+  }
+  counters_.ahead_tokens += row_count;
+  if (reread.pending() > 0) return;
+  conversation.reading_ahead_.reset();
+  conversation.ahead_.pop_front();
 }
 
 void Engine::DeliverRows(Conversation& conversation, const StepPart& part, size_t* logit_row) {

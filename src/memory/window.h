@@ -82,6 +82,13 @@ class Window {
   // A window that shares the anchors of this one and holds nothing else: what is read next stands
   // right behind them. REQUIRES: next() >= anchors; outlives nothing: it holds its pages itself.
   Window AnchorsAlone() const;
+  // What AnchorsAlone() gave and has read since, as bytes [heads][pages][page_bytes()]: a function
+  // of the tokens of the anchors and of those read.
+  std::vector<std::byte> PagesBehindAnchors() const;
+  // Instead of reading `tokens` tokens: the bytes that a window had which read the same behind the
+  // same anchors. False, with nothing changed, when the pool has too few pages. REQUIRES: as
+  // AnchorsAlone() gave it.
+  bool FillBehindAnchors(std::span<const std::byte> pages, int64_t tokens);
   // `reread[i]` has read the tokens of plan.recall[i] behind the anchors alone; its pages move
   // here. `message_start` as the facts had it.
   void Apply(const Plan& plan, bool message_start = false, std::span<Window> reread = {});

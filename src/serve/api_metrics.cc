@@ -98,6 +98,13 @@ void AddEngine(const Host& host, MetricText* text) {
   text->Single("windows_without_anchors", "gauge",
                "Windows that lost their first tokens: a fault of the program",
                numbers.windows_without_anchors);
+  text->Each<int64_t>("called_back_tokens_total", "counter",
+                      "Tokens of spans that came back: read again while a message waited, or kept",
+                      "how", {{"read", counters.reread_tokens}, {"kept", counters.spared_tokens}});
+  text->Single("ahead_tokens_total", "counter",
+               "Tokens of spans that were read again while nothing waited", counters.ahead_tokens);
+  text->Single("span_bytes", "gauge", "Memory of spans that are kept, beside the pages",
+               numbers.span_bytes);
   text->Single("evicted_tokens_total", "counter",
                "Tokens that left a window, those of a log that is read again too",
                counters.evicted_tokens);

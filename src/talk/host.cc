@@ -424,7 +424,12 @@ void Host::Finish(const std::shared_ptr<Turn>& turn) {
          Close();
        }});
   // Only now: what it may give away is written behind the answer.
-  if (resident != nullptr) residents_.Release(resident);
+  if (resident == nullptr) return;
+  if (resident->memory) {
+    engine_->ReadAhead(resident->id,
+                       resident->memory->SpansToReadAhead(*engine_->Find(resident->id)));
+  }
+  residents_.Release(resident);
 }
 
 void Host::GiveUp(const std::shared_ptr<Turn>& turn, Refusal why, const Error& error) {
@@ -459,7 +464,7 @@ void Host::Look(std::string conversation, std::function<void(std::optional<Windo
 void Host::Forget(std::string conversation) {
   engine_thread_->Post([this, conversation = std::move(conversation)] {
     residents_.Forget(conversation);
-    engine_->DropPrefixes();  // its first words may be among them
+    engine_->DropKept();  // its words may be among that
     store_queue_->Post({[this, conversation](Store& /*store*/) {
                           if (snapshots_) snapshots_->Remove(conversation);
                         },

@@ -151,7 +151,7 @@ LogRange LongMemory::BestRun(const TokenLog& log, std::span<const TokenId> words
     }
     return count;
   };
-  LogRange best = {span.from, span.from + most_tokens_};
+  LogRange best = LikelyRun(span);
   int64_t most = count_in(best);
   for (LogIndex from = span.from + kSpanPageTokens; from + most_tokens_ < span.to + kSpanPageTokens;
        from = from + kSpanPageTokens) {

@@ -9,6 +9,7 @@
 #ifndef MOORING_TALK_LONG_MEMORY_H_
 #define MOORING_TALK_LONG_MEMORY_H_
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <span>
@@ -75,6 +76,11 @@ class LongMemory {
   std::vector<FoundSpan> FindFor(const Conversation& conversation, std::string_view message) const;
 
   const Recall& index() const { return index_; }
+  // What of an indexed span comes back, unless a message has more of its words in common with
+  // another part of it.
+  LogRange LikelyRun(const LogRange& span) const {
+    return {span.from, std::min(span.to, span.from + most_tokens_)};
+  }
 
  private:
   // What nobody kept of a span that these words are about.

@@ -35,6 +35,20 @@ void ResidentMemory::IndexAgain(const TokenLog& log, std::span<const MessageRang
   index.AddAgain(log, again, vectors);
   indexed = again.back().all.to;
   stored = index.index().span_count();
+  ahead = stored;  // they wait until they are asked for: all of a long talk would take too long
+}
+
+std::vector<LogRange> ResidentMemory::SpansToReadAhead(const Conversation& conversation) {
+  std::vector<LogRange> spans;
+  const Window& window = conversation.window();
+  const LogIndex seen_from = window.SeenFrom(conversation.log().end());
+  for (; ahead < index.index().span_count(); ++ahead) {
+    const LogRange span = index.index().range(ahead);
+    if (span.from >= seen_from) break;
+    if (span.to.value <= window.shape().anchors) continue;
+    spans.push_back(index.LikelyRun(span));
+  }
+  return spans;
 }
 
 Resident* Residents::Find(std::string_view conversation, std::string_view tip) {

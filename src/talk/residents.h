@@ -51,12 +51,16 @@ struct ResidentMemory {
   std::vector<MessageRange> said = {};  // since the last round that was indexed
   LogIndex indexed = {};                // where that ended
   SpanId stored = 0;                    // spans whose vectors the store has
+  SpanId ahead = 0;                     // spans that SpansToReadAhead gave
 
   // A new message of the user ends the round before.
   void IndexSaid(const TokenLog& log);
   // What was said and indexed before, from the vectors that were kept of it. Any thread.
   void IndexAgain(const TokenLog& log, std::span<const MessageRange> again,
                   std::span<const SpanVector> vectors);
+  // Those that have left the window of the conversation since it was asked last: any of them may
+  // come back with the next message.
+  std::vector<LogRange> SpansToReadAhead(const Conversation& conversation);
 };
 
 struct Resident {

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """What has left the window comes back: in replies, in the memory view, after a restart, on a branch."""
 import tempfile
+import time
 import unittest
 
 import serving
-from serving import ROOT, Server, answer_of
+from serving import ROOT, Server, answer_of, until
 
 ENCODER = ("--encoder", str(ROOT / "tests/golden/tiny/encoder"))
 
@@ -94,6 +95,32 @@ class MemoryTest(unittest.TestCase):
             self.assertEqual(answer_of(second), answer_of(first))
             self.assertEqual(second["mooring"]["window"], first["mooring"]["window"])
             self.assertGreater(second["mooring"]["window"]["recalled"], 0)
+
+    def test_it_is_there_before_it_is_asked_for(self):
+        """While nobody asks, what left the window is read again and kept; a message does not wait for it."""
+        said = [GREETING, FACT, *FILLER]
+        for settings, ahead in (("", True), ("memory: {archive: {ram_bytes: 0}}\n", False)):
+            with tempfile.NamedTemporaryFile("w", suffix=".yaml") as config:
+                config.write(settings)
+                config.flush()
+                with Server(settings=("--quiet", "--config", config.name)) as server:
+                    talk(server, "gate", said)
+                    if ahead:
+                        until(lambda: server.metric("ahead_tokens_total") > 0 and self.quiet(server))
+                    reply = talk(server, "gate", [QUESTION])[0]
+                    back = reply["mooring"]["window"]["recalled"]
+                    self.assertGreater(back, 0)
+                    for how, tokens in (("kept", back if ahead else 0), ("read", 0 if ahead else back)):
+                        self.assertEqual(server.metric(f'called_back_tokens_total{{how="{how}"}}'), tokens)
+                    self.assertEqual(server.metric("span_bytes") > 0, ahead)
+                    server.ask("DELETE", f"/v1/conversations/{reply['mooring']['conversation']}")
+                    until(lambda: server.metric("span_bytes") == 0)
+
+    @staticmethod
+    def quiet(server):
+        steps = server.metric("steps_total")
+        time.sleep(0.1)
+        return server.metric("steps_total") == steps
 
     def test_switched_off_nothing_comes_back(self):
         for flags in (["--policy", "sinks"], ["--recall", "0"]):
