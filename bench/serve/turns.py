@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """Whether a talk gets slower as it grows: time to first token of turn 60 against turn 20.
 
-    bench/serve/turns.py [--quick] [--json FILE]
+    bench/serve/turns.py [--quick] [--think SECONDS] [--json FILE]
 
 Several conversations with a window of 1,024, one turn after the other and the conversations in turn, each
 once by name (only the new message is sent) and once by a client without a name that resends everything.
-Of each the median over the turns near 20 and near 60 is taken. Asked for: turn 60 at most 1.2 times turn
+Of each the median over the turns near 20 and near 60 is taken. With --think a client waits so long before
+each message, as people do; meanwhile the server may get ready. Asked for: turn 60 at most 1.2 times turn
 20, and the client without a name at most 1.3 times the one with.
 """
 
@@ -47,6 +48,7 @@ async def measure(server, options):
     talks = [Talk(server, number, named) for number in range(options.conversations) for named in (True, False)]
     for turn in range(options.turns):
         for talk in talks:
+            await asyncio.sleep(options.think)
             await talk.turn(options.max_tokens)
         if (turn + 1) % 10 == 0:
             print(f"turn {turn + 1} of {options.turns}", file=sys.stderr)
@@ -65,6 +67,7 @@ def main():
     parser.add_argument("--conversations", type=int, default=4)
     parser.add_argument("--turns", type=int, default=62)
     parser.add_argument("--max-tokens", type=int, default=24)
+    parser.add_argument("--think", type=float, default=0, metavar="SECONDS")
     options = parser.parse_args()
     if options.quick:
         options.conversations = 1
@@ -75,7 +78,8 @@ def main():
     settings = {"max_batch_size": 2 * options.conversations}
     with load.Mooring(options.mooring, options.model, flags, settings) as server:
         talks = asyncio.run(measure(server, options))
-    rows, report = [], {"machine": load.machine(), "turns": options.turns, "window": options.window}
+    rows = []
+    report = {"machine": load.machine(), **{name: getattr(options, name) for name in ("turns", "think", "window")}}
     for named, words in ((True, "by name"), (False, "everything resent")):
         first, last = near(talks, named, early), near(talks, named, late)
         report[words] = {"early": first, "late": last, "growth": last / first,

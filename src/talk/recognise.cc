@@ -49,9 +49,10 @@ Result<std::optional<Recognised>> Try(Store* store, ConversationKey key,
       .conversation = std::move(info), .verdict = std::move(verdict), .after = std::move(after)});
 }
 
-// A longer history, then one at a branch's end, then the newer conversation.
-std::tuple<size_t, bool, int64_t> RankOf(const Recognised& found) {
-  return {found.verdict.run, found.verdict.kind != MatchKind::kFork, found.conversation.updated_ms};
+// All hold the whole history. One that ends with it goes on as it is, where another would have to
+// be read again; and if another was asked the same already, that makes it no likelier the one.
+std::tuple<bool, size_t, int64_t> RankOf(const Recognised& found) {
+  return {found.verdict.kind != MatchKind::kFork, found.verdict.run, found.conversation.updated_ms};
 }
 
 }  // namespace

@@ -22,8 +22,9 @@ struct Recognised {
   std::optional<std::string> after = {};
 };
 
-// The conversation whose branch holds the longest history of the request; of equals one that ends
-// with it, then the newest. Nothing: the request begins a conversation.
+// The conversation whose branch holds the longest history of the request: one that ends with it,
+// else the one that has most of what is new too, of equals the newest. Nothing: the request begins
+// a conversation.
 Result<std::optional<Recognised>> Recognise(Store* store, std::string_view owner,
                                             const RequestHistory& request);
 

@@ -358,7 +358,14 @@ TEST_F(StoreTest, NamelessClientsAreRecognised) {
   ASSERT_TRUE(found);
   EXPECT_EQ(found->conversation.id, older.id);
   EXPECT_EQ(found->verdict.kind, MatchKind::kExact);
+  // Also when the newer one was asked the same already.
+  request.back().text = "And?";
+  found = find(request);
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->conversation.id, older.id);
+  EXPECT_EQ(found->verdict.kind, MatchKind::kExact);
   ASSERT_TRUE(store_->Delete(KeyOf(older)).ok());
+  request.back().text = "x";
   found = find(request);
   ASSERT_TRUE(found);
   EXPECT_EQ(found->conversation.id, newer.id);
