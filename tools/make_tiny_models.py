@@ -30,6 +30,8 @@ import torch
 from gguf import GGMLQuantizationType as Type
 from transformers import LlamaConfig, LlamaForCausalLM
 
+import gguf_vocabulary
+
 TOKEN_COUNT = 96
 SINKS_TOKEN_COUNT = 200
 SINKS_CASES = ((4, 32), (0, 24), (3, 20))  # (anchors, capacity)
@@ -103,11 +105,6 @@ V2_COPY_OF = "llama3-d64"
 MERGES = ("Ġ t", "h e", "Ġ a", "i n", "r e", "o n", "Ġt he", "e r", "Ġ s", "a t", "Ġ w", "Ġ o", "e n", "Ġ c",
           "i t", "i s", "a n", "o r", "e s", "Ġ b", "e d", "Ġ f", "in g", "Ġ p", "o u", "Ġa n", "a l", "a r",
           "Ġt o", "Ġan d")
-SPECIALS = ("<|im_start|>", "<|im_end|>")
-CHAT_TEMPLATE = (
-    "{% for message in messages %}{{'<|im_start|>' + message['role'] + '\n' + message['content'] + '<|im_end|>' + '\n'}}"
-    "{% endfor %}{% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}")
-
 # GGUF kind -> name inside a transformers layer
 LAYER_LINEARS = {
     "attn_q": "self_attn.q_proj", "attn_k": "self_attn.k_proj", "attn_v": "self_attn.v_proj",
@@ -188,28 +185,6 @@ def rope_divisors(m):
 
 # ---- the file ----
 
-def byte_characters():
-    """GPT-2's printable stand-in for each byte."""
-    printable = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
-    table, spare = {}, 0
-    for byte in range(256):
-        if byte in printable:
-            table[byte] = chr(byte)
-        else:
-            table[byte] = chr(256 + spare)
-            spare += 1
-    return [table[byte] for byte in range(256)]
-
-
-def vocabulary(m):
-    """Token id = byte for 0..255, then one token per merge, then the two special tokens."""
-    merges = list(MERGES[: m.vocab - 256 - len(SPECIALS)])
-    tokens = byte_characters() + [merge.replace(" ", "") for merge in merges] + list(SPECIALS)
-    assert len(tokens) == m.vocab == len(set(tokens)), m.name
-    types = [gguf.TokenType.NORMAL] * (m.vocab - len(SPECIALS)) + [gguf.TokenType.CONTROL] * len(SPECIALS)
-    return tokens, types, merges
-
-
 def write_keys(writer, m):
     writer.add_name(f"tiny {m.name}")
     writer.add_context_length(CONTEXT_LENGTH)
@@ -228,16 +203,7 @@ def write_keys(writer, m):
     if m.optional_keys:
         writer.add_rope_dimension_count(m.head_dim)
         writer.add_vocab_size(m.vocab)
-    tokens, types, merges = vocabulary(m)
-    writer.add_tokenizer_model("gpt2")
-    writer.add_tokenizer_pre("smollm")
-    writer.add_token_list(tokens)
-    writer.add_token_types(types)
-    writer.add_token_merges(merges)
-    writer.add_bos_token_id(tokens.index("<|im_start|>"))
-    writer.add_eos_token_id(tokens.index("<|im_end|>"))
-    writer.add_add_bos_token(False)
-    writer.add_chat_template(CHAT_TEMPLATE)
+    gguf_vocabulary.write_vocabulary(writer, m.vocab, MERGES[: m.vocab - 256 - len(gguf_vocabulary.SPECIALS)])
 
 
 def write_gguf(path, m, weights, as_float32=False):
@@ -389,8 +355,8 @@ def describe(m):
 def make(m, seed, out, float32_copies):
     rng = np.random.default_rng(seed)
     weights = random_weights(m, rng)
-    ids = [int(i) for i in rng.integers(0, m.vocab - len(SPECIALS), TOKEN_COUNT)]
-    sinks_ids = [int(i) for i in rng.integers(0, m.vocab - len(SPECIALS), SINKS_TOKEN_COUNT)]
+    ids = [int(i) for i in rng.integers(0, m.vocab - len(gguf_vocabulary.SPECIALS), TOKEN_COUNT)]
+    sinks_ids = [int(i) for i in rng.integers(0, m.vocab - len(gguf_vocabulary.SPECIALS), SINKS_TOKEN_COUNT)]
     path = out / f"{m.name}.gguf"
     held = write_gguf(path, m, weights)
     if float32_copies:
