@@ -207,6 +207,39 @@ TEST_P(LawTest, ForkAndSnapshot) {
 
 // Pages of another conversation that began alike are those that it would have written, also when
 // the other has long gone on and what they share has left both windows.
+TEST_P(LawTest, Age) {
+  const LoadedModel loaded = LoadFor(2);
+  const auto engine = MakeEngine(loaded, Options(2, 64));
+  const std::vector<TokenId> tokens = Tokens(loaded, 0, kReadTokens);
+  // The rows by their number had nobody made the conversation older.
+  const auto finish = [&](ConversationId id, int64_t cut, int64_t age) {
+    TraceSink tail;
+    RunTurn(*engine, id, Request({tokens.begin() + cut, tokens.end()}, kGeneratedTokens), &tail);
+    Trace trace = {{}, tail.tokens()};
+    for (const auto& [index, hash] : tail.rows()) trace.rows[index - age] = hash;
+    EXPECT_EQ(trace.rows.begin()->first, cut);
+    engine->Close(id);
+    return trace;
+  };
+  for (const int64_t cut : {int64_t{kShape.anchors} + 1, int64_t{21}, int64_t{200}}) {
+    SCOPED_TRACE(testing::Message() << "aged at " << cut);
+    std::map<int64_t, Trace> traces;
+    for (const int64_t age : {kAlikeTokens, (1'000'000 / kAlikeTokens + 1) * kAlikeTokens}) {
+      const auto id = engine->Open();
+      RecordingSink ignored;
+      RunTurn(*engine, *id, Request({tokens.begin(), tokens.begin() + cut}, 0), &ignored);
+      engine->Age(*id, age);
+      std::string bytes;
+      engine->AppendSnapshot(*id, &bytes);
+      traces[age] = finish(*id, cut, age);
+      const auto restored = engine->OpenSnapshot(std::as_bytes(std::span(bytes)));
+      ASSERT_TRUE(restored.ok()) << restored.error().Message();
+      Expect(finish(*restored, cut, age), traces[age]);
+    }
+    Expect(traces.begin()->second, traces.rbegin()->second);
+  }
+}
+
 TEST_P(LawTest, SharedBeginnings) {
   constexpr int64_t kAlike = 60;
   const Trace expected = Alone(512, 1);

@@ -97,10 +97,22 @@ class Bench {
     return (last - start) * 1e3;
   }
 
-  // Reads a prompt that is not timed.
+  // Reads a prompt that is not timed, and grows as old as asked for.
   Status Warm(int64_t count) {
     const Result<double> milliseconds = Turn(count, 1);
-    return milliseconds.ok() ? Status() : Status(milliseconds.error());
+    if (!milliseconds.ok()) return milliseconds.error();
+    if (options_.age == 0) return {};
+    if (count <= options_.anchors) {
+      return Error{.kind = ErrorKind::kUsage,
+                   .what = "a conversation ages once its anchors are read",
+                   .where = "--lengths",
+                   .expected = fmt::format("more than {} with --age", options_.anchors),
+                   .found = fmt::format("{}", count)};
+    }
+    for (const ConversationId id : ids_) {
+      engine_->Age(id, (options_.age + kAlikeTokens - 1) / kAlikeTokens * kAlikeTokens);
+    }
+    return {};
   }
 
   // The rates of `steps` alike steps in `milliseconds`.

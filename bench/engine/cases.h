@@ -30,6 +30,7 @@ struct BenchOptions {
   int64_t endless_window = 2048;
   int64_t memory_window = 4096;
   int64_t batch = 4;  // conversations of batch
+  int64_t age = 0;    // tokens that were said before: of decode, append, endless, batch, memory
   int repeat = 3;
   DType key_value = DType::kF16;
   std::string policy = "sinks";

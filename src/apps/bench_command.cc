@@ -28,6 +28,10 @@ constexpr CommandFlag kFlags[] = {
      .value = "LIST",
      .help = "depths of decode and append (64,4096)"},
     {.name = "batch", .letter = 0, .value = "N", .help = "conversations of the case batch (4)"},
+    {.name = "age",
+     .letter = 0,
+     .value = "N",
+     .help = "tokens that the conversations are older by than what they read (0)"},
     {.name = "repeat", .letter = 0, .value = "N", .help = "timed runs of each case (3)"},
 };
 
@@ -90,6 +94,7 @@ Result<BenchOptions> OptionsFrom(const CommandContext& context, const EngineOpti
   MOORING_ASSIGN_OR_RETURN(options.depths,
                            IntegersFlag(context, "lengths", options.depths, 1, kMost));
   MOORING_ASSIGN_OR_RETURN(options.batch, IntegerFlag(context, "batch", options.batch, 1, 1024));
+  MOORING_ASSIGN_OR_RETURN(options.age, IntegerFlag(context, "age", options.age, 0, kMost));
   MOORING_ASSIGN_OR_RETURN(const int64_t repeat,
                            IntegerFlag(context, "repeat", options.repeat, 1, 1000));
   options.repeat = static_cast<int>(repeat);
@@ -126,6 +131,7 @@ void PrintReport(const CommandContext& context, const Runtime& runtime, const Be
                  {"threads", runtime.backend->thread_count()},
                  {"precision", std::string(NameOf(runtime.model->precision()))},
                  {"key_value", std::string(KeyValueName(options.key_value))},
+                 {"age", options.age},
                  {"cases", std::move(cases)}};
   if (ceilings.gb_per_second > 0) {
     report["ceilings"] = {{"gb_per_second", ceilings.gb_per_second},

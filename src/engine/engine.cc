@@ -252,6 +252,23 @@ Result<ConversationId> Engine::Fork(ConversationId id) {
   return conversations_.back()->id_;
 }
 
+void Engine::Age(ConversationId id, int64_t tokens) {
+  Conversation* conversation = FindMutable(id);
+  CHECK(conversation != nullptr && !conversation->busy(), "conversation {} is missing or busy", id);
+  CHECK(conversation->journal_.empty() && conversation->ahead_.empty());
+  conversation->window_.Age(tokens);
+  const TokenLog young = std::move(conversation->log_);
+  TokenLog aged;
+  const auto copy_to = [&](LogIndex to, LogIndex index) {
+    for (; index < to; index = index + 1) aged.Append(young.token(index), young.generated(index));
+  };
+  const LogIndex anchors = {options_.window.anchors};
+  copy_to(anchors, {});
+  for (int64_t i = 0; i < tokens; ++i) aged.Append(0, false);
+  copy_to(young.end(), anchors);
+  conversation->log_ = std::move(aged);
+}
+
 void Engine::DropKept() {
   prefixes_.DropAll();
   spans_.DropAll();

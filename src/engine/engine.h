@@ -98,6 +98,9 @@ class Engine {
   // A second conversation with the same log and window, sharing pages. kResources when there is no
   // room. REQUIRES: it exists and is idle.
   Result<ConversationId> Fork(ConversationId id);
+  // Makes it older by so many tokens that nobody said, at once: Window::Age and a log as long. For
+  // tests and measurements. REQUIRES: as there; it exists, is idle, and nothing was found for it.
+  void Age(ConversationId id, int64_t tokens);
   // Gives back what is kept of how conversations began (TurnRequest::shares_as) and of spans that
   // were read again.
   void DropKept();

@@ -397,6 +397,18 @@ void Window::Rewind(int count) {
   RefreshViews();
 }
 
+void Window::Age(int64_t tokens) {
+  CHECK(extended_rows_ == 0 && next_.value > shape_.anchors && recalled_.empty());
+  CHECK(tokens >= 0 && tokens % kAlikeTokens == 0);
+  const LogIndex anchors_end = {shape_.anchors};
+  next_ = next_ + tokens;
+  for (PageFacts& page : facts_) page.first = page.first + tokens;
+  floor_ = std::max(floor_, anchors_end) + tokens;
+  spans_changed_ = std::max(spans_changed_, anchors_end) + tokens;
+  first_ordinal_ += static_cast<uint32_t>(tokens / kPageSlots);
+  Relay();
+}
+
 Window Window::Fork() const {
   CHECK(extended_rows_ == 0);
   Window fork(shape_, layout_, layer_count_, kv_head_count_, max_step_rows_, pool_);

@@ -105,6 +105,12 @@ class Window {
   // Takes back the last `count` tokens. REQUIRES: count <= RewindBound().
   void Rewind(int count);
 
+  // From now on as if `tokens` more had been said right behind the anchors, long ago: the rows to
+  // come see the same, and what they compute is the same to the bit for every age but 0, where
+  // anchors and recent pages may be in one run. For tests and measurements of great age.
+  // REQUIRES: tokens a multiple of kAlikeTokens; more than the anchors are read, no span is held.
+  void Age(int64_t tokens);
+
   // Valid until the next change of the window.
   KvView View() const { return {layout_, kv_head_count_, views_}; }
 

@@ -34,6 +34,9 @@ inline constexpr int kPageSlots = 16;
 // enough work (some 10 us) to give to another thread, and 4,096 tokens still give 8 runs.
 inline constexpr uint32_t kPagesPerRun = 32;
 
+// A log that is longer by this many tokens behind its anchors has its pages in runs cut alike.
+inline constexpr int64_t kAlikeTokens = int64_t{kPagesPerRun} * kPageSlots;
+
 // The element type and sizes of the pages of one head. Always inlined, as in tensor/dtype.h.
 struct PageLayout {
   DType dtype = DType::kF16;  // kF32, kF16 or kQ8_0: bytes with scales
